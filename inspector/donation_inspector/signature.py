@@ -1,0 +1,78 @@
+"""What a traced function takes and returns, and what was decided about donating it: plain data, shared by all layers.
+
+Two index spaces exist and are never mixed. A *leaf index* counts the user's flat arrays in JAX's order, those that
+JAX drops included. A *position* counts the arguments (or results) of the module's entry function, tokens and other
+implicit ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+Shape = tuple[int | None, ...]
+"""Dimensions; None where the size is dynamic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One flat array that the user passes or gets back.
+
+    `nbytes` is global, as `jax.Array.nbytes`; `nbytes_per_device` is one device's shard. None means unknown.
+    `position` is its place in the entry function, None where JAX dropped an unused argument.
+    """
+
+    index: int
+    path: str
+    shape: Shape
+    dtype: str
+    nbytes: int | None
+    shard_shape: Shape
+    nbytes_per_device: int | None
+    position: int | None
+    sharding: str | None = None
+    donated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Implicit:
+    """An argument or result of the entry function that no user leaf stands for.
+
+    `kind` is one of "token", "ref", "constant", "dimension", "unknown".
+    """
+
+    position: int
+    kind: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The user's flat arguments and results, and what the entry function has besides them."""
+
+    arguments: tuple[Leaf, ...]
+    results: tuple[Leaf, ...]
+    implicit_arguments: tuple[Implicit, ...] = ()
+    implicit_results: tuple[Implicit, ...] = ()
+
+
+def _no_aliases() -> Mapping[int, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Donation:
+    """What stands at the entry function about donation, by position.
+
+    `aliases` maps an argument to the result that takes its buffer (`tf.aliasing_output`);
+    `donors` are the arguments left to XLA (`jax.buffer_donor`).
+    """
+
+    aliases: Mapping[int, int] = field(default_factory=_no_aliases)
+    donors: frozenset[int] = frozenset()
+
+    @property
+    def positions(self) -> frozenset[int]:
+        """Every argument position whose buffer the program may overwrite."""
+        return frozenset(self.aliases) | self.donors
