@@ -1,0 +1,1 @@
+"""See what buffer donation does to a JAX program."""
