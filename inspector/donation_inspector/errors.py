@@ -7,6 +7,10 @@ Each message is written for the person who reads it in a notebook: what went wro
 class DonationInspectorError(Exception):
     """Base of every error that the inspector raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        # IPython asks an exception for its own rendering: the message says it all, frames of ours would bury it.
+        return [f"{type(self).__name__}: {self}"]
+
 
 class TraceError(DonationInspectorError):
     """The function cannot be traced or lowered, or its arguments are not what JAX takes."""

@@ -1,0 +1,138 @@
+"""What an Inspection answers with: Applied, Comparison and Measurement, as plain immutable values.
+
+Bytes are per device. `compiled` figures come from XLA, `measured` ones from a run; neither is ever filled in for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from donation_inspector.ir.text import Change, Text
+from donation_inspector.passes.hazards import Diagnostic
+from donation_inspector.signature import Donation
+from donation_inspector.units import format_bytes
+from donation_inspector.xla.memory import Memory
+
+VARIANTS = ("none", "jax", "pass")
+"""Donation stripped; JAX's own pairing, donors included; what the pass made."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a pipeline made of the program.
+
+    `pairs` maps a flat argument to the flat result that takes its buffer, one-to-one. `donation` says the same by
+    position, with the donors that the pipeline left to XLA. `compilable` is False, with `why_not`, when the pipeline
+    changed more than materializations before the return.
+    """
+
+    pipeline: str
+    pairs: Mapping[int, int]
+    diagnostics: tuple[Diagnostic, ...]
+    diff: tuple[Change, ...]
+    compilable: bool
+    why_not: str | None
+    donation: Donation
+    text_before: Text
+    text_after: Text
+
+    @cached_property
+    def before(self) -> str:
+        """The program before the pipeline, as pretty StableHLO."""
+        return "\n".join(self.text_before.lines)
+
+    @cached_property
+    def after(self) -> str:
+        """The program after the pipeline, as pretty StableHLO."""
+        return "\n".join(self.text_after.lines)
+
+    def __repr__(self) -> str:
+        return f"<Applied {self.pipeline}: {len(self.pairs)} pairs, {len(self.diagnostics)} diagnostics>"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One compiled variant: XLA's own figures, or the reason why there are none."""
+
+    name: str
+    memory: Memory | None
+    input_output_alias: Mapping[int, int]
+    seconds: float | None
+    error: str | None
+    missing_pairs: tuple[tuple[int, int], ...] = ()
+    """Pairs (flat argument, flat result) that were asked for and that the compiled module does not have."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The three variants of `VARIANTS`, compiled by XLA for `target`."""
+
+    target: str
+    pipeline: str
+    variants: Mapping[str, Variant]
+
+    @property
+    def compiled_saved(self) -> int | None:
+        """Bytes per device that the pass's pairs save against no donation, by XLA's totals; None when unknown."""
+        return self.saved("pass")
+
+    def saved(self, name: str) -> int | None:
+        """Bytes per device that one variant saves against no donation, by XLA's totals; None when unknown."""
+        none, other = self.variants["none"].memory, self.variants[name].memory
+        return None if none is None or other is None else none.total - other.total
+
+    def __repr__(self) -> str:
+        totals = ", ".join(
+            f"{name} {format_bytes(variant.memory.total if variant.memory else None)}"
+            for name, variant in self.variants.items()
+        )
+        return f"<Comparison on {self.target} (compiled): {totals}>"
+
+
+@dataclass(frozen=True)
+class MeasuredVariant:
+    """One variant's runs in a process of its own.
+
+    `peak` is the median of the measured peaks above the idle process, in bytes, `spread` their largest minus their
+    smallest; `predicted` is XLA's total for the executable that ran; `seconds` the median time of a call.
+    """
+
+    name: str
+    peak: int | None
+    spread: int | None
+    predicted: int | None
+    seconds: float | None
+    status: str
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The variants, each run in a fresh process on this machine."""
+
+    target: str
+    inputs: str
+    runs: int
+    variants: Mapping[str, MeasuredVariant]
+    outputs_equal: bool | None
+    """Whether every variant that ran gave bit-identical outputs; None when fewer than two did."""
+
+    @property
+    def measured_saved(self) -> int | None:
+        """Bytes per device by which the pass's variant peaks lower than no donation, measured; None when unknown."""
+        return self.saved("pass")
+
+    def saved(self, name: str) -> int | None:
+        """Bytes per device by which one variant peaks lower than no donation, measured; None when unknown."""
+        none, other = self.variants["none"].peak, self.variants[name].peak
+        return None if none is None or other is None else none - other
+
+    def failures(self) -> Iterator[MeasuredVariant]:
+        """The variants that did not run to the end."""
+        return (variant for variant in self.variants.values() if variant.status != "ok")
+
+    def __repr__(self) -> str:
+        peaks = ", ".join(f"{name} {format_bytes(variant.peak)}" for name, variant in self.variants.items())
+        return f"<Measurement on {self.target} (measured): {peaks}>"
