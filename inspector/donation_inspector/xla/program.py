@@ -1,0 +1,61 @@
+"""What a child process needs to compile and run one program exactly as this process would: plain, picklable data.
+
+Nothing here imports JAX, so a child can unpickle a `Program` before it decides how to start JAX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Shards = tuple[tuple[tuple[int, int], ...], ...]
+"""For each device of `Program.device_ids`, the (start, stop) of its part in each dimension of the whole array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One argument of the entry function, in the form the runtime takes it.
+
+    `shape` and `dtype` are those of the buffer, global (all devices together): a typed PRNG key `key<fry>[4]` is
+    uint32[4, 2] here and keeps its own name in `logical_dtype`.
+    `leaf` is the index of the user's flat array, None where no user array stands behind it (`kind` says what does).
+    `shards` is None where the lowering leaves the sharding to XLA.
+    """
+
+    position: int
+    kind: str
+    """One of "leaf", "token", "constant", "ref", "dimension"."""
+    leaf: int | None
+    shape: tuple[int, ...]
+    dtype: str
+    logical_dtype: str
+    shards: Shards | None
+    memory_kind: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module with the compile options that `jax.stages.Lowered.compile` would use for it.
+
+    `bytecode` is StableHLO as MLIR bytecode of this jaxlib, its shapes already refined; `compile_options` is a
+    serialized `xla.CompileOptionsProto` (device assignment and the user's compiler options included).
+    `custom_calls` are the custom-call targets in the module that are registered in this process: a child that does
+    not register the same names cannot compile it. `callbacks` are the host callbacks in the module: each points into
+    this process, no child can call it.
+    """
+
+    name: str
+    bytecode: bytes
+    compile_options: bytes
+    platform: str
+    """The PJRT client's platform, "cpu", "cuda", "rocm" or "tpu"."""
+    device_ids: tuple[int, ...]
+    """The devices of the assignment, in its order."""
+    device_count: int
+    """Devices of that platform in this process; a CPU child must make as many before it starts its client."""
+    xla_flags: str
+    """The environment's XLA_FLAGS."""
+    enable_x64: bool
+    inputs: tuple[Input, ...]
+    """All arguments of the entry function, by position."""
+    custom_calls: tuple[str, ...]
+    callbacks: tuple[str, ...]
