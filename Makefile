@@ -1,0 +1,122 @@
+# `make demo` and `make test` set up what they need on their own; what is there already is not done again.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# The tests measure memory and time: one thing at a time.
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+VENV := .venv
+OLDEST := .venv-oldest
+STATIC := inspector/donation_inspector/static
+PIP := -m pip install --quiet --disable-pip-version-check --no-input
+BUILD_BACKEND := hatchling editables
+
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PIP_USER := 0
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
+
+# ---- what people run
+
+.PHONY: demo
+demo: $(VENV)/.done-demo ## inspect a real training step, measure it, open the quickstart notebook (LAB=0: stop after the report)
+	@python scripts/demo.py
+ifneq ($(LAB),0)
+	@python scripts/lab.py notebooks/01_quickstart.ipynb
+endif
+
+.PHONY: test
+test: lint test-bundle test-frontend test-core test-oldest test-notebooks test-browser ## set up everything, then every test
+
+.PHONY: bench
+bench: $(VENV)/.done-dev ## from trace to toggle: the ratios and their growth (compiles nothing)
+	@python scripts/bench.py
+
+.PHONY: bundle
+bundle: widgets/node_modules/.done ## build the front end into $(STATIC), which is committed
+	@npm --prefix widgets run --silent build
+
+.PHONY: setup
+setup: $(VENV)/.done-dev $(OLDEST)/.done widgets/node_modules/.done ## everything that the tests need
+	@scripts/chromium.sh > /dev/null
+
+.PHONY: clean
+clean: ## remove everything that was installed or built, except the committed bundle
+	rm -rf $(VENV) $(OLDEST) widgets/node_modules build dist demo.html .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# ---- the parts of `make test`
+
+.PHONY: lint
+lint: $(VENV)/.done-dev widgets/node_modules/.done ## ruff, pyright, import-linter, biome, tsc
+	ruff check .
+	ruff format --check .
+	pyright
+	lint-imports
+	npm --prefix widgets run --silent lint
+	npm --prefix widgets run --silent check
+
+.PHONY: test-bundle
+test-bundle: bundle ## the committed bundle is what the sources build
+	@git diff --stat --exit-code -- $(STATIC) && test -z "$$(git status --porcelain -- $(STATIC))" || \
+		{ echo "$(STATIC) is not what widgets/ builds: commit the bundle that 'make bundle' makes" >&2; exit 1; }
+
+.PHONY: test-frontend
+test-frontend: widgets/node_modules/.done ## vitest
+	npm --prefix widgets test
+
+.PHONY: test-core
+test-core: $(VENV)/.done-dev ## pytest and filecheck
+	JAX_PLATFORMS=cpu python -m pytest tests --ignore=tests/browser $(ARGS)
+
+.PHONY: test-oldest
+test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
+	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) $(ARGS)
+
+.PHONY: test-notebooks
+test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they show
+	JAX_PLATFORMS=cpu python -m pytest --nbval --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg notebooks $(ARGS)
+
+.PHONY: test-browser
+test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 7
+	CHROMIUM="$$(scripts/chromium.sh)" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
+
+# What stands on JAX or xDSL; the rest cannot tell one version from the other.
+CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/test_inspection*.py tests/inspection)
+
+# ---- set-up: a stamp is written last, so that an interrupted step is taken again
+
+$(VENV)/.done-venv: scripts/venv.sh
+	@scripts/venv.sh $(VENV)
+	@touch $@
+
+$(VENV)/.done-demo: $(VENV)/.done-venv pyproject.toml constraints.txt
+	@echo "installing the inspector into $(VENV) (about a minute the first time)"
+	@python $(PIP) -c constraints.txt $(BUILD_BACKEND)
+	@python $(PIP) -c constraints.txt --no-build-isolation -e '.[demo]'
+	@touch $@
+
+$(VENV)/.done-dev: $(VENV)/.done-demo
+	@echo "installing the test tools into $(VENV)"
+	@python $(PIP) -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@
+
+$(OLDEST)/.done: scripts/venv.sh pyproject.toml constraints-oldest.txt
+	@scripts/venv.sh $(OLDEST)
+	@echo "installing the oldest jax and xdsl declared into $(OLDEST)"
+	@$(OLDEST)/bin/python $(PIP) -c constraints-oldest.txt $(BUILD_BACKEND)
+	@$(OLDEST)/bin/python $(PIP) -c constraints-oldest.txt --no-build-isolation -e '.[test]'
+	@touch $@
+
+$(VENV)/.done-node: $(VENV)/.done-venv scripts/node.sh
+	@scripts/node.sh
+	@touch $@
+
+widgets/node_modules/.done: $(VENV)/.done-node widgets/package.json widgets/package-lock.json
+	@echo "installing the front end's tools into widgets/node_modules"
+	@npm --prefix widgets ci --no-audit --no-fund --loglevel=error
+	@touch $@
