@@ -21,6 +21,8 @@ class Leaf:
 
     `nbytes` is global, as `jax.Array.nbytes`; `nbytes_per_device` is one device's shard. None means unknown.
     `position` is its place in the entry function, None where JAX dropped an unused argument.
+    `root` is the whole argument that it belongs to, as the user wrote it: `params` for `params['w']`, `args[0]` for
+    `args[0].count`; results have none.
     """
 
     index: int
@@ -33,6 +35,7 @@ class Leaf:
     position: int | None
     sharding: str | None = None
     donated: bool = False
+    root: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
 from donation_inspector.signature import Donation
 from donation_inspector.units import format_bytes
-from donation_inspector.xla.memory import Memory
+from donation_inspector.xla.results import Memory
 
 VARIANTS = ("none", "jax", "pass")
 """Donation stripped; JAX's own pairing, donors included; what the pass made."""
@@ -95,13 +95,14 @@ class Comparison:
 class MeasuredVariant:
     """One variant's runs in a process of its own.
 
-    `peak` is the median of the measured peaks above the idle process, in bytes, `spread` their largest minus their
-    smallest; `predicted` is XLA's total for the executable that ran; `seconds` the median time of a call.
+    `peak` is the median of the measured peaks above the idle process, in bytes of all its devices together, `spread` the
+    (smallest, largest) of them; `predicted` is XLA's total for the executable that ran; `seconds` the median time of a
+    call. `status` is "ok" or how the run ended, with the reason in `error`.
     """
 
     name: str
     peak: int | None
-    spread: int | None
+    spread: tuple[int, int] | None
     predicted: int | None
     seconds: float | None
     status: str

@@ -1,0 +1,125 @@
+"""The widget's kernel side: traits and messages, no analysis.
+
+Traits carry what `payload.py` makes; messages from the front end are {"type": "donate", "whole": int, "donate": bool},
+{"type": "compare"}, {"type": "measure"} and {"type": "cancel"}. JupyterLab delivers them on a subshell thread while a
+cell is busy, and may deliver several at once: one lock per widget keeps them in order.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anywidget
+import traitlets
+
+from donation_inspector import payload, report
+from donation_inspector.errors import Cancelled, DonationInspectorError
+from donation_inspector.inspection import Inspection
+
+_STATIC = pathlib.Path(__file__).parent / "static"
+
+
+class DonationWidget(anywidget.AnyWidget):
+    """Shows one Inspection and the ones that its checkboxes lead to; `inspection` is the one on the screen."""
+
+    _esm = _STATIC / "widget.js"
+    _css = _STATIC / "widget.css"
+
+    program = traitlets.Dict().tag(sync=True)
+    ir = traitlets.Unicode().tag(sync=True)
+    ranges = traitlets.Bytes().tag(sync=True)
+    range_bytes = traitlets.Bytes().tag(sync=True)
+    baseline_curve = traitlets.Bytes().tag(sync=True)
+    state = traitlets.Dict().tag(sync=True)
+    curve = traitlets.Bytes().tag(sync=True)
+    ends = traitlets.Bytes().tag(sync=True)
+    comparison = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    measurement = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    job = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, inspection: Inspection, **kwargs: Any) -> None:
+        self.inspection = inspection
+        self._revision = 0
+        self._lock = threading.RLock()
+        self._cancel = threading.Event()
+        self._thread: threading.Thread | None = None
+        super().__init__(
+            **payload.once(inspection), **payload.current(inspection, self._revision), job=payload.IDLE, **kwargs
+        )
+        self.on_msg(self._receive)
+
+    def _receive(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
+        match content.get("type"):
+            case "donate":
+                self._donate(int(content["whole"]), bool(content["donate"]))
+            case "compare":
+                self._start("compare", Inspection.compare)
+            case "measure":
+                self._start("measure", Inspection.measure)
+            case "cancel":
+                self._cancel.set()
+            case _:
+                # A message of a newer or older front end: nothing here can answer it.
+                return
+
+    def _donate(self, whole: int, donate: bool) -> None:
+        with self._lock:
+            name = self.inspection.wholes[whole].name
+            self._revision += 1
+            try:
+                self.inspection = self.inspection.donate(name) if donate else self.inspection.keep(name)
+                update = payload.current(self.inspection, self._revision)
+            except DonationInspectorError as error:
+                self.state = {**self.state, "revision": self._revision, "error": {"text": str(error)}}
+                return
+            self._send(update)
+
+    def _send(self, update: dict[str, Any]) -> None:
+        with self.hold_sync():
+            for name, value in update.items():
+                setattr(self, name, value)
+
+    def _start(self, kind: str, work: Callable[..., object]) -> None:
+        with self._lock:
+            if self._thread is not None and self._thread.is_alive():
+                return
+            self._cancel = threading.Event()
+            self.job = payload.job(kind, step=0, steps=0, label="starting")
+            self._thread = threading.Thread(
+                target=self._run, args=(kind, work, self.inspection), name=f"donation-{kind}", daemon=True
+            )
+            self._thread.start()
+
+    def _run(self, kind: str, work: Callable[..., object], inspection: Inspection) -> None:
+        def progress(step: int, steps: int, label: str) -> None:
+            self.job = payload.job(kind, step=step, steps=steps, label=label)
+
+        try:
+            work(inspection, progress=progress, cancel=self._cancel)
+            done = payload.IDLE
+        except Cancelled:
+            done = payload.failed(kind, "cancelled; what was finished before is kept")
+        except DonationInspectorError as error:
+            done = payload.failed(kind, str(error))
+        except Exception as error:  # the thread has no cell to raise in: the place on the screen is the only one
+            done = payload.failed(kind, f"unexpected {type(error).__name__}: {error}")
+        with self._lock:
+            self._send({**payload.current(self.inspection, self._revision), "job": done})
+
+    def close(self) -> None:
+        """Cancel what runs, then close the comm."""
+        self._cancel.set()
+        super().close()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        # What a saved notebook shows without a kernel, and what nbval compares.
+        data["text/plain"] = report.summary(self.inspection)
+        data["text/html"] = report.static_html(self.inspection)
+        return data, metadata
