@@ -1,0 +1,65 @@
+"""One clear message from whatever a function raised while JAX traced it: what, where in the user's code, what to do."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_OURS = str(Path(__file__).parent.parent)
+_LONGEST = 500
+
+_ADVICE = {
+    "TracerBoolConversionError": "Use jnp.where or jax.lax.cond, or make the argument static (static_argnames).",
+    "TracerIntegerConversionError": "Make the argument static (static_argnames), or index with JAX operations.",
+    "TracerArrayConversionError": "Use jax.numpy instead of numpy inside, or make the argument static.",
+    "ConcretizationTypeError": "Make the argument static (static_argnames), or use JAX control flow.",
+    "NonConcreteBooleanIndexError": "Use jnp.where with three arguments, or a fixed size.",
+    "UnexpectedTracerError": "A value from an earlier trace was stored outside its function: return it instead.",
+}
+
+
+def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
+    """The message for a function that does not trace or lower."""
+    kind = type(error).__name__
+    place = user_line(error)
+    where = "" if place is None else f"\n  at {place}"
+    advice = _ADVICE.get(kind) or _call_advice(error, place, function)
+    return f"{name} cannot be traced: {kind}: {essence(str(error))}{where}" + (f"\n{advice}" if advice else "")
+
+
+def essence(message: str) -> str:
+    """The first paragraph of a JAX message, without its links and its note about filtered tracebacks."""
+    paragraph = re.split(r"\n\s*\n|\n-{5,}|\nSee https?://", message.strip(), maxsplit=1)[0]
+    text = " ".join(paragraph.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def user_line(error: BaseException) -> str | None:
+    """`file.py:12: y = x.reshape(7)`: the innermost line of the traceback outside installed packages."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if _is_user_file(frame.filename):
+            source = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
+            return f"{Path(frame.filename).name}:{frame.lineno}: {source}"
+    return None
+
+
+def _is_user_file(filename: str) -> bool:
+    library = any(f"{part}" in filename for part in ("site-packages", "dist-packages")) or filename.startswith(
+        (sys.prefix + "/lib/python", sys.base_prefix + "/lib/python", "<frozen")
+    )
+    return not library and not filename.startswith(_OURS)
+
+
+def _call_advice(error: BaseException, place: str | None, function: Callable[..., Any] | None) -> str | None:
+    if not isinstance(error, TypeError) or place is not None or function is None:
+        return None
+    try:
+        return f"It is called as {getattr(function, '__name__', 'f')}{inspect.signature(function)}."
+    except (TypeError, ValueError):
+        return None

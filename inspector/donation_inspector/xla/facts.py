@@ -1,0 +1,176 @@
+"""What JAX kept about a lowering, read once from its private fields into plain names.
+
+`jax.stages.Lowered` offers no public way to the shardings, layouts, kept arguments, device assignment and compile
+options that its module was built from, and all of them are needed to predict JAX's pairing and to compile elsewhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core  # abstract token, mutable references and physical avals have no public names
+from jax._src.interpreters import mlir, pxla  # the code that lowers and compiles; nothing public calls it apart
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """One lowering's inputs and outcome.
+
+    The entry function's arguments are `dimensions` sizes, `tokens`, `constants`, the kept leaves, then `references`; its
+    results are `tokens`, then `out_avals`. `in_*` start at the constants, `out_*` after the tokens.
+    """
+
+    module: Any
+    """jaxlib `ir.Module`, shared with JAX: never mutate it."""
+    name: str
+    dimensions: int
+    tokens: int
+    constants: tuple[Any, ...]
+    references: tuple[Any, ...]
+    """Closed-over `jax.Ref`s, appended to the arguments."""
+    kept: tuple[int, ...]
+    """User leaf indices, in the order of the entry function's arguments."""
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    in_shardings: tuple[Any, ...]
+    """`jax.sharding.Sharding`, or None where left to XLA."""
+    out_shardings: tuple[Any, ...]
+    in_layouts: Any
+    out_layouts: Any
+    forced_aliases: tuple[int | None, ...] | None
+    """For each of `in_avals`, the result that a mutable reference writes back to; None where there are none at all."""
+    result_reference: tuple[int | None, ...]
+    """For each of `out_avals`, the index among `in_avals` of the reference it updates, None for a user's result."""
+    partitions: int
+    platforms: tuple[str, ...]
+    devices: tuple[Any, ...]
+    backend: Any
+    leaf_avals: tuple[Any, ...]
+    """All user leaves, dropped ones included."""
+    leaf_donated: tuple[bool, ...]
+    debug_info: Any
+    out_tree: Any
+    compile_args: dict[str, Any]
+    compiler_options: tuple[tuple[str, Any], ...]
+
+    @property
+    def first_kept(self) -> int:
+        """Position of the first kept leaf."""
+        return self.dimensions + self.tokens + len(self.constants)
+
+
+def _references(
+    mutation: Any, arguments: int, results: int
+) -> tuple[tuple[Any, ...], tuple[int | None, ...] | None, tuple[int | None, ...]]:
+    if mutation is None:
+        return (), None, (None,) * results
+    result_reference = tuple(mutation.out_mut)
+    aliases: list[int | None] = [None] * arguments
+    for result, argument in enumerate(result_reference):
+        if argument is not None:
+            aliases[argument] = result
+    return tuple(mutation.in_mut), tuple(aliases), result_reference
+
+
+def read_facts(lowered: jax.stages.Lowered) -> Facts:
+    """Read a lowering made by `jax.jit` (directly or behind a wrapper)."""
+    lowering: Any = lowered._lowering  # pyright: ignore[reportPrivateUsage]
+    args: dict[str, Any] = lowering.compile_args
+    in_avals, out_avals = tuple(args["global_in_avals"]), tuple(args["global_out_avals"])
+    constants = tuple(getattr(lowering, "const_args", ()))
+    references, forced, result_reference = _references(args["mut"], len(in_avals), len(out_avals))
+    shape_poly = args["shape_poly_state"]
+    leaves: list[Any] = jax.tree.leaves(lowered.args_info)
+    return Facts(
+        module=lowering.stablehlo(),
+        name=args["all_args_info"].debug_info.func_name,
+        dimensions=0 if shape_poly is None else len(shape_poly.dim_vars),
+        tokens=len(args["ordered_effects"]),
+        constants=constants,
+        references=references,
+        kept=tuple(sorted(i - len(constants) for i in args["kept_var_idx"] if i >= len(constants))),
+        in_avals=in_avals,
+        out_avals=out_avals,
+        in_shardings=tuple(map(_logical_sharding, in_avals, args["in_shardings"])),
+        out_shardings=tuple(map(_logical_sharding, out_avals, args["out_shardings"])),
+        in_layouts=args["in_layouts"],
+        out_layouts=args["out_layouts"],
+        forced_aliases=forced,
+        result_reference=result_reference,
+        partitions=args["num_devices"],
+        platforms=tuple(lowering._platforms),
+        devices=() if lowering._device_list is None else tuple(lowering._device_list),
+        backend=args["backend"],
+        leaf_avals=tuple(leaf._aval for leaf in leaves),
+        leaf_donated=tuple(leaf.donated for leaf in leaves),
+        debug_info=args["all_args_info"].debug_info,
+        out_tree=lowered.out_tree,
+        compile_args=args,
+        compiler_options=tuple(lowering._compiler_options_kvs),
+    )
+
+
+def _logical_sharding(aval: Any, sharding: Any) -> Any:
+    return pxla._to_logical_sharding(aval, sharding)  # pyright: ignore[reportPrivateUsage]
+
+
+def is_token(aval: Any) -> bool:
+    """Whether an aval is JAX's token, which carries no data."""
+    return aval is core.abstract_token
+
+
+def physical(aval: Any) -> Any:
+    """The aval of the buffer behind a logical one: typed PRNG keys become their integers."""
+    return core.physical_aval(aval)
+
+
+def sharded(aval: Any, sharding: Any) -> Any:
+    """The aval of one device's part."""
+    return mlir.sharded_aval(aval, sharding)
+
+
+def refined_module(facts: Facts, module: Any) -> Any:
+    """The module that is compiled: dimension variables of called exported modules resolved, as JAX does before XLA."""
+    state = facts.compile_args["shape_poly_state"]
+    if state is None or not state.uses_dim_vars:
+        return module
+    return mlir.refine_polymorphic_shapes(module)
+
+
+def compile_options(facts: Facts) -> bytes:
+    """The serialized compile options that `Lowered.compile()` would use, the user's compiler options included.
+
+    Asks the function JAX itself asks, by parameter name, because its parameters differ between versions.
+    """
+    devices = np.empty(len(facts.devices), dtype=object)
+    devices[:] = facts.devices
+    to_inputs, to_outputs = pxla.get_prop_to_input_output(
+        _concrete(facts.compile_args["in_shardings"], facts),
+        _concrete(facts.compile_args["out_shardings"], facts),
+        facts.tokens,
+    )
+    known = {
+        "mesh": None,
+        "spmd_lowering": True,
+        "auto_spmd_lowering": False,
+        "pmap_nreps": 1,
+        **facts.compile_args,
+        "computation": facts.module,
+        "allow_prop_to_inputs": to_inputs,
+        "allow_prop_to_outputs": to_outputs,
+        "np_dev": devices,
+        "compiler_options": dict(facts.compiler_options),
+    }
+    parameters = inspect.signature(pxla.create_compile_options).parameters
+    options: Any = pxla.create_compile_options(**{name: known[name] for name in parameters})
+    return options.SerializeAsString()
+
+
+def _concrete(shardings: Sequence[Any], facts: Facts) -> tuple[Any, ...]:
+    device_list = pxla._create_device_list(facts.devices)  # pyright: ignore[reportPrivateUsage]
+    return tuple(pxla.maybe_concretize_mesh(sharding, device_list) for sharding in shardings)

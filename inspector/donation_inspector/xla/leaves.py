@@ -1,0 +1,169 @@
+"""The user's flat arguments and results: their names, sizes, shardings and places in the entry function."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+from jax.tree_util import keystr, tree_flatten_with_path
+
+from donation_inspector.signature import Implicit, Leaf, Shape, Signature
+from donation_inspector.xla import attributes
+from donation_inspector.xla.facts import Facts
+
+
+def argument_paths(facts: Facts, args_info: Any) -> tuple[str, ...]:
+    """The user's name of each flat argument: `params['w']`, `opt_state[0].mu['w']`, `args[0]` behind `*args`.
+
+    JAX's own names, which know static arguments and the function's signature; where it has none, positional
+    arguments are called `args[i]`.
+    """
+    plain = [_plain_path(path) for path, _ in tree_flatten_with_path(args_info)[0]]
+    names: Sequence[str] | None = facts.debug_info.arg_names
+    if names is None or len(names) < len(plain):
+        return tuple(plain)
+    return distinct(names[len(names) - len(plain) :], plain)
+
+
+def distinct(names: Iterable[str], otherwise: Sequence[str]) -> tuple[str, ...]:
+    """`names`, but the other name where one is empty or used twice."""
+    listed = list(names)
+    count = Counter(listed)
+    return tuple(name if name and count[name] == 1 else other for name, other in zip(listed, otherwise, strict=True))
+
+
+def _plain_path(path: tuple[Any, ...]) -> str:
+    kind, argument, *rest = path
+    if kind.idx == 0:
+        return f"args[{argument.idx}]{_path(tuple(rest))}"
+    return f"{argument.key}{_path(tuple(rest))}"
+
+
+def result_paths(facts: Facts) -> tuple[str, ...]:
+    """The path of each flat result in what the function returns, `[0]['w']`; `result` where it returns one array."""
+    numbered = jax.tree.unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
+    return tuple(_path(path) or "result" for path, _ in tree_flatten_with_path(numbered)[0])
+
+
+def _path(keys: tuple[Any, ...]) -> str:
+    return re.sub(r"<flat index (\d+)>", r"\1", keystr(keys))
+
+
+def read_signature(facts: Facts, arguments: Sequence[str], results: Sequence[str]) -> Signature:
+    """Arguments and results as the user sees them, given their paths."""
+    kept = {leaf: order for order, leaf in enumerate(facts.kept)}
+    leaves = tuple(
+        _leaf(
+            index=index,
+            path=path,
+            aval=aval,
+            position=None if index not in kept else facts.first_kept + kept[index],
+            sharding=None if index not in kept else facts.in_shardings[len(facts.constants) + kept[index]],
+            one_device=facts.partitions == 1,
+            donated=donated,
+        )
+        for index, (path, aval, donated) in enumerate(zip(arguments, facts.leaf_avals, facts.leaf_donated, strict=True))
+    )
+    user_results = [i for i, reference in enumerate(facts.result_reference) if reference is None]
+    returned = tuple(
+        _leaf(
+            index=index,
+            path=path,
+            aval=facts.out_avals[i],
+            position=facts.tokens + i,
+            sharding=facts.out_shardings[i],
+            one_device=facts.partitions == 1,
+            donated=False,
+        )
+        for index, (path, i) in enumerate(zip(results, user_results, strict=True))
+    )
+    return Signature(leaves, returned, *_implicit(facts, leaves, returned))
+
+
+def _leaf(
+    *, index: int, path: str, aval: Any, position: int | None, sharding: Any, one_device: bool, donated: bool
+) -> Leaf:
+    shape = _shape(aval.shape)
+    shard = _shard_shape(shape, aval, sharding, one_device)
+    return Leaf(
+        index=index,
+        path=path,
+        shape=shape,
+        dtype=str(aval.dtype),
+        nbytes=_nbytes(shape, aval.dtype),
+        shard_shape=shard,
+        nbytes_per_device=_nbytes(shard, aval.dtype),
+        position=position,
+        sharding=sharding_text(sharding),
+        donated=donated,
+    )
+
+
+def _shape(dimensions: Sequence[Any]) -> Shape:
+    return tuple(size if isinstance(size, int) else None for size in dimensions)
+
+
+def _shard_shape(shape: Shape, aval: Any, sharding: Any, one_device: bool) -> Shape:
+    if one_device or not shape:
+        return shape
+    if sharding is None or None in shape:
+        return (None,) * len(shape)
+    try:
+        return tuple(sharding.shard_shape(tuple(aval.shape)))
+    except ValueError:
+        return (None,) * len(shape)
+
+
+def _nbytes(shape: Shape, dtype: Any) -> int | None:
+    sizes = [size for size in shape if size is not None]
+    if len(sizes) < len(shape):
+        return None
+    return math.prod(sizes) * int(dtype.itemsize)
+
+
+def sharding_text(sharding: Any) -> str | None:
+    """`P('data', None) over (data: 4, model: 2)`; None for one device or where XLA chooses."""
+    if sharding is None or sharding.num_devices == 1:
+        return None
+    memory = "" if sharding.memory_kind in (None, "device") else f" in {sharding.memory_kind}"
+    if not isinstance(sharding, NamedSharding):
+        whole = "replicated" if sharding.is_fully_replicated else "split"
+        return f"{whole} over {sharding.num_devices} devices{memory}"
+    spec = ", ".join(repr(entry) for entry in sharding.spec)
+    mesh = ", ".join(f"{axis}: {size}" for axis, size in sharding.mesh.shape.items())
+    return f"P({spec}) over ({mesh}){memory}"
+
+
+def _implicit(
+    facts: Facts, arguments: Sequence[Leaf], results: Sequence[Leaf]
+) -> tuple[tuple[Implicit, ...], tuple[Implicit, ...]]:
+    kept = len(facts.kept)
+    argument_kinds = (
+        *["dimension"] * facts.dimensions,
+        *["token"] * facts.tokens,
+        *["constant"] * len(facts.constants),
+        *["leaf"] * kept,
+        *["ref"] * len(facts.references),
+    )
+    result_kinds = (
+        *["token"] * facts.tokens,
+        *["leaf" if reference is None else "ref" for reference in facts.result_reference],
+    )
+    return (
+        _not_leaves(argument_kinds, attributes.argument_types(facts.module), arguments),
+        _not_leaves(result_kinds, attributes.result_types(facts.module), results),
+    )
+
+
+def _not_leaves(kinds: Sequence[str], types: Sequence[str], leaves: Sequence[Leaf]) -> tuple[Implicit, ...]:
+    taken = {leaf.position for leaf in leaves}
+    return tuple(
+        Implicit(position, kinds[position] if position < len(kinds) else "unknown", type_)
+        for position, type_ in enumerate(types)
+        if position not in taken
+    )

@@ -1,0 +1,163 @@
+"""Trace and lower once, in the caller's thread, and keep everything the inspector asks about the outcome."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+
+from donation_inspector.errors import TraceError
+from donation_inspector.signature import Donation, Signature
+from donation_inspector.xla import attributes, notes, packing
+from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
+from donation_inspector.xla.facts import Facts, read_facts
+from donation_inspector.xla.leaves import argument_paths, read_signature, result_paths
+from donation_inspector.xla.notes import Note
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.stage import Stage, attempt, said, stage
+
+
+@dataclass(frozen=True, eq=False)
+class Lowered:
+    """A function as JAX lowered it, with the user's names. Not `jax.stages.Lowered`, which it is made from."""
+
+    name: str
+    signature: Signature
+    donation: Donation
+    """What JAX decided for the donation the function asks for."""
+    warnings: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    inputs: tuple[Any, ...]
+    """One per flat argument: the caller's array or scalar, or a `jax.ShapeDtypeStruct`."""
+    shared: tuple[tuple[int, ...], ...]
+    """Groups of leaf indices at which one and the same array object was given."""
+    _facts: Facts
+    _traced: jax.stages.Traced | None
+
+    @property
+    def module(self) -> Any:
+        """The lowered `jaxlib.mlir.ir.Module`, the one JAX compiles: clone it, never mutate it."""
+        return self._facts.module
+
+    def jaxpr(self) -> str | None:
+        """The traced program as JAX prints it; None where only a lowering was given."""
+        return None if self._traced is None else str(self._traced.jaxpr)
+
+    def program(self, module: Any = None) -> Program:
+        """What a child process compiles: `module`, or the lowered one. `module` must have the same entry arguments."""
+        return packing.pack(self._facts, self.module if module is None else module, self.name)
+
+    def values(self) -> tuple[Any, ...]:
+        """What stands at each position of the entry function: `inputs` of the kept leaves, the arrays that JAX hoisted
+        out as arguments, `jax.Ref`s; None for sizes and tokens."""
+        facts = self._facts
+        kept = tuple(self.inputs[leaf] for leaf in facts.kept)
+        return (*(None,) * (facts.dimensions + facts.tokens), *facts.constants, *kept, *facts.references)
+
+    @cached_property
+    def _pairing(self) -> Pairing | None:
+        if not known_here():
+            return None
+        pairing = Pairing.of(self._facts)
+        return pairing if agrees(pairing) else None
+
+
+def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
+    """Trace and lower what `di.inspect` takes; nothing is executed and nothing of the caller's is changed.
+
+    Raises:
+        TraceError: with what is wrong and what to do.
+    """
+    return from_stage(stage(fn, args, kwargs))
+
+
+def from_stage(staged: Stage, arguments: Sequence[str] | None = None, results: Sequence[str] | None = None) -> Lowered:
+    """Lower a traced function. `arguments` and `results` are names for its flat leaves, JAX's own by default."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        lowered = staged.lowered or attempt(staged.name, _lower_of(staged), (), {})
+    facts = read_facts(lowered)
+    if not facts.leaf_avals and not facts.out_avals:
+        raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
+    signature = read_signature(
+        facts,
+        argument_paths(facts, lowered.args_info) if arguments is None else arguments,
+        result_paths(facts) if results is None else results,
+    )
+    donation = attributes.read_donation(facts.module)
+    inputs = _inputs(facts, staged.inputs)
+    shared = notes.same_arrays(inputs)
+    donated = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
+    return Lowered(
+        name=str(facts.name or staged.name),
+        signature=signature,
+        donation=donation,
+        warnings=_warnings(signature, donation, donated, shared, (*staged.said, *said(caught))),
+        notes=_notes(signature, donated, staged),
+        inputs=inputs,
+        shared=shared,
+        _facts=facts,
+        _traced=staged.traced,
+    )
+
+
+def _lower_of(staged: Stage) -> Any:
+    assert staged.traced is not None
+    return staged.traced.lower
+
+
+def _inputs(facts: Facts, given: tuple[Any, ...] | None) -> tuple[Any, ...]:
+    if given is not None and len(given) == len(facts.leaf_avals):
+        return given
+    return tuple(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in facts.leaf_avals)
+
+
+def _warnings(
+    signature: Signature,
+    donation: Donation,
+    donated: frozenset[int],
+    shared: Sequence[Sequence[int]],
+    texts: Sequence[str],
+) -> tuple[Note, ...]:
+    unusable = notes.unusable(signature, donation, donated)
+    return (
+        *([notes.unusable_note(signature, unusable)] if unusable else []),
+        *notes.same_array_notes(signature, shared, donated),
+        *(Note("jax", text) for text in texts),
+    )
+
+
+def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tuple[Note, ...]:
+    ignored = bool(jax.config.jax_debug_nans) and staged.asked and not donated
+    jaxpr: Any = None if staged.traced is None else staged.traced.jaxpr
+    return (
+        *notes.dropped_note(signature, donated),
+        *([notes.debug_nans_note()] if ignored else []),
+        *([] if jaxpr is None else notes.inner_jit_notes(jaxpr)),
+        *([] if jaxpr is None else notes.effect_notes(jaxpr)),
+        *([notes.leak_note(staged.leaked)] if staged.leaked else []),
+    )
+
+
+def decide(lowered: Lowered, leaves: frozenset[int]) -> Donation:
+    """What JAX itself would decide if exactly these flat leaves were donated; dropped leaves have no outcome.
+
+    Asks JAX's own pairing with the lowering's own inputs. Where this JAX pairs in another way, it lowers again.
+
+    Raises:
+        TraceError: JAX refuses this set, or a lowering alone was given to a JAX whose pairing is not known.
+    """
+    pairing = lowered._pairing  # pyright: ignore[reportPrivateUsage]
+    if pairing is not None:
+        return pairing.decide(leaves)
+    traced = lowered._traced  # pyright: ignore[reportPrivateUsage]
+    if traced is None:
+        raise TraceError(
+            f"jax {jax.__version__} pairs donated arguments in a way that is not known here, and a lowering cannot be "
+            "lowered again. Give the function and its arguments, or what .trace() returned."
+        )
+    return lower_again(traced, leaves)

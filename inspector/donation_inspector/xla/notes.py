@@ -1,0 +1,157 @@
+"""What JAX says about donation, and what it passes over in silence, as sentences that name the user's arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from donation_inspector.signature import Donation, Leaf, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing to tell. `leaves` are the flat arguments it is about.
+
+    `kind` is, for warnings, one of "unusable", "same array", "jax"; for silent cases one of "dropped", "inner jit",
+    "debug_nans", "effect", "leak".
+    """
+
+    kind: str
+    text: str
+    leaves: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def unusable(signature: Signature, donation: Donation, donated: frozenset[int]) -> tuple[int, ...]:
+    """The donated leaves that JAX could neither pair nor leave to XLA: those in its warning."""
+    return tuple(
+        leaf.index
+        for leaf in signature.arguments
+        if leaf.index in donated and leaf.position is not None and leaf.position not in donation.positions
+    )
+
+
+def unusable_note(signature: Signature, leaves: Sequence[int]) -> Note:
+    """JAX's warning, with the user's names for the buffers."""
+    named = ", ".join(f"{_with_type(signature.arguments[i])}" for i in leaves)
+    return Note(
+        "unusable",
+        f"Some donated buffers were not usable: {named}. No result has their shape and dtype, or each such result "
+        "takes another donated argument's buffer. They are kept until the call ends, as if they were not donated.",
+        tuple(leaves),
+    )
+
+
+def _with_type(leaf: Leaf) -> str:
+    dimensions = ",".join("?" if size is None else str(size) for size in leaf.shape)
+    return f"{leaf.path} {leaf.dtype}[{dimensions}]"
+
+
+def same_arrays(inputs: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """Groups of leaves that are one and the same array object."""
+    groups: dict[int, list[int]] = {}
+    for index, value in enumerate(inputs):
+        if hasattr(value, "is_deleted"):
+            groups.setdefault(id(value), []).append(index)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def same_array_notes(signature: Signature, groups: Sequence[Sequence[int]], donated: frozenset[int]) -> Iterator[Note]:
+    """Warn where an array is donated and stands at another used argument too: the call itself will fail."""
+    for group in groups:
+        used = [i for i in group if signature.arguments[i].position is not None]
+        given = [i for i in used if i in donated]
+        if len(used) < 2 or not given:
+            continue
+        paths = " and ".join(signature.arguments[i].path for i in used)
+        yield Note(
+            "same array",
+            f"{paths} are the same array, and {signature.arguments[given[0]].path} is donated: JAX refuses the call "
+            "when it runs, because a donated buffer may be used once only. Pass a copy for one of them.",
+            tuple(used),
+        )
+
+
+def dropped_note(signature: Signature, donated: frozenset[int]) -> Iterator[Note]:
+    """Donated arguments that the function never reads: JAX drops them and their donation without a word."""
+    leaves = [leaf for leaf in signature.arguments if leaf.index in donated and leaf.position is None]
+    if leaves:
+        paths = ", ".join(leaf.path for leaf in leaves)
+        yield Note(
+            "dropped",
+            f"Donated, but the result does not depend on it: {paths}. JAX drops unused arguments, so nothing is "
+            "donated; jax.jit(..., keep_unused=True) keeps them.",
+            tuple(leaf.index for leaf in leaves),
+        )
+
+
+def debug_nans_note() -> Note:
+    """JAX ignores all donation while it may have to run a function again to find a NaN."""
+    return Note(
+        "debug_nans",
+        "jax_debug_nans is on: JAX ignores every donation, because it may run the function again with the same "
+        "arguments. Nothing is donated here; turn it off to see what would be.",
+    )
+
+
+def leak_note(count: int) -> Note:
+    """Tracing stored traced values somewhere outside the function."""
+    return Note(
+        "leak",
+        f"While it was traced, the function stored {count} traced value(s) outside itself (in a global, an attribute "
+        "or a container). Using them later raises UnexpectedTracerError; return them instead.",
+    )
+
+
+def effect_notes(jaxpr: Any) -> Iterator[Note]:
+    """Side effects that the traced program keeps: prints, callbacks, ordered effects."""
+    names = sorted({_effect_name(effect) for effect in jaxpr.effects} - {""})
+    if names:
+        yield Note(
+            "effect",
+            f"The function has side effects while it runs ({', '.join(names)}): host callbacks point into this Python "
+            "process.",
+        )
+
+
+def _effect_name(effect: Any) -> str:
+    name = type(effect).__name__
+    return {
+        "DebugEffect": "jax.debug.print or callback",
+        "OrderedDebugEffect": "ordered jax.debug.print or callback",
+        "IOEffect": "io_callback",
+        "OrderedIOEffect": "ordered io_callback",
+    }.get(name, "" if "Ref" in name or "Mutable" in name or "Read" in name or "Write" in name else name)
+
+
+def inner_jit_notes(jaxpr: Any) -> Iterator[Note]:
+    """Donation asked for at a jitted function that is called inside: JAX ignores it without a word."""
+    calls = Counter(_inner_donations(jaxpr))
+    for (name, arguments), count in calls.items():
+        times = "" if count == 1 else f" ({count} calls)"
+        yield Note(
+            "inner jit",
+            f"{name}, a jitted function called inside{times}, donates {', '.join(arguments)}: JAX ignores donation "
+            "inside another jit. Donate at the outermost jit instead.",
+        )
+
+
+def _inner_donations(jaxpr: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for equation in jaxpr.eqns:
+        donated = equation.params.get("donated_invars")
+        if donated and any(donated):
+            inner = equation.params["jaxpr"].jaxpr
+            names: Sequence[str] = inner.debug_info.safe_arg_names(len(donated))
+            yield (
+                str(equation.params.get("name", equation.primitive)),
+                tuple(name or f"argument {i}" for i, (name, d) in enumerate(zip(names, donated, strict=True)) if d),
+            )
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                body = getattr(inner, "jaxpr", inner)
+                if hasattr(body, "eqns"):
+                    yield from _inner_donations(body)

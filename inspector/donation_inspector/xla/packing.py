@@ -1,0 +1,85 @@
+"""From a lowering to the `Program` that a child process compiles."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+from jax._src.interpreters import mlir  # JAX's own bytecode writer: no public function takes an edited module
+from jax._src.lib import xla_client  # the registry of custom-call targets, which public API can only add to
+
+from donation_inspector.xla import attributes
+from donation_inspector.xla.facts import Facts, compile_options, is_token, physical, refined_module
+from donation_inspector.xla.program import Input, Program, Shards
+
+_REGISTRY_NAMES = {"cpu": "Host", "cuda": "CUDA", "gpu": "CUDA", "rocm": "ROCM", "tpu": "TPU"}
+
+
+def pack(facts: Facts, module: Any, name: str) -> Program:
+    """What a child needs to compile `module` as JAX would compile this lowering's own.
+
+    `module` has the lowering's entry signature: the lowered module itself or a clone with other donation attributes.
+    """
+    platform = str(facts.backend.platform)
+    targets = attributes.custom_call_targets(module)
+    registered: set[str] = set(xla_client.custom_call_targets(_REGISTRY_NAMES.get(platform, platform)))
+    callbacks = tuple(target for target in targets if "python" in target and "callback" in target)
+    return Program(
+        name=name,
+        bytecode=mlir.module_to_bytecode(refined_module(facts, module)),
+        compile_options=compile_options(facts),
+        platform=platform,
+        device_ids=tuple(device.id for device in facts.devices),
+        device_count=int(facts.backend.device_count()),
+        xla_flags=os.environ.get("XLA_FLAGS", ""),
+        enable_x64=bool(jax.config.jax_enable_x64),
+        inputs=_inputs(facts),
+        custom_calls=tuple(target for target in targets if target in registered and target not in callbacks),
+        callbacks=callbacks or tuple(type(callback).__name__ for callback in facts.compile_args["host_callbacks"]),
+    )
+
+
+def _inputs(facts: Facts) -> tuple[Input, ...]:
+    implicit = [("dimension", "int32")] * facts.dimensions + [("token", "token")] * facts.tokens
+    ahead = [Input(i, kind, None, (), dtype, dtype, None, None) for i, (kind, dtype) in enumerate(implicit)]
+    kinds: list[tuple[str, int | None]] = [
+        *[("constant", None) for _ in facts.constants],
+        *[("leaf", leaf) for leaf in facts.kept],
+        *[("ref", None) for _ in facts.references],
+    ]
+    arrays = [
+        _input(facts, len(ahead) + i, kind, leaf, aval, sharding)
+        for i, ((kind, leaf), aval, sharding) in enumerate(zip(kinds, facts.in_avals, facts.in_shardings, strict=True))
+    ]
+    return (*ahead, *arrays)
+
+
+def _input(facts: Facts, position: int, kind: str, leaf: int | None, aval: Any, sharding: Any) -> Input:
+    if is_token(aval):
+        return Input(position, "token", leaf, (), "token", "token", None, None)
+    buffer = physical(aval)
+    shape = tuple(int(size) for size in buffer.shape)
+    return Input(
+        position=position,
+        kind=kind,
+        leaf=leaf,
+        shape=shape,
+        dtype=str(buffer.dtype),
+        logical_dtype=str(aval.dtype),
+        shards=_shards(facts, tuple(aval.shape), shape, sharding),
+        memory_kind=None if sharding is None else sharding.memory_kind,
+    )
+
+
+def _shards(facts: Facts, shape: tuple[int, ...], physical_shape: tuple[int, ...], sharding: Any) -> Shards | None:
+    trailing = tuple((0, size) for size in physical_shape[len(shape) :])
+    if len(facts.devices) == 1:
+        return (tuple((0, size) for size in physical_shape),)
+    if sharding is None or not hasattr(sharding, "device_set"):
+        return None
+    indices = sharding.devices_indices_map(shape)
+    return tuple(
+        tuple(part.indices(size)[:2] for part, size in zip(indices[device], shape, strict=True)) + trailing
+        for device in facts.devices
+    )

@@ -1,0 +1,208 @@
+"""From what the user has in hand to a `jax.stages.Traced` or `Lowered`, with the flat arrays that go into it.
+
+Traces under the caller's configuration, runs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import types
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax._src import tree_util  # the pytree registry that tracing flattens with; public flattening uses another
+from jax._src.lib import jax_jit  # JAX's own flattening of a call, which knows about static arguments
+
+from donation_inspector.errors import DonationInspectorError, TraceError
+from donation_inspector.xla import explain
+
+Args = tuple[Any, ...]
+Kwargs = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A function that JAX has traced, or lowered where it offers no trace.
+
+    `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing, without
+    those about donation; `asked` tells whether the jitted function itself asks for any donation, None where unknown;
+    `leaked` counts traced values that stayed alive outside.
+    """
+
+    name: str
+    traced: jax.stages.Traced | None
+    lowered: jax.stages.Lowered | None
+    inputs: tuple[Any, ...] | None
+    said: tuple[str, ...] = ()
+    asked: bool | None = None
+    leaked: int = 0
+
+
+def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
+    """Trace what `di.inspect` takes; see there for what that is.
+
+    Raises:
+        TraceError: it is nothing that JAX can trace with these arguments.
+    """
+    ready = unwrap(fn)
+    if ready is not None:
+        if args or kwargs:
+            raise TraceError(
+                f"{type(fn).__name__} already holds its arguments: give it alone, without further arguments."
+            )
+        return _of_ready(ready)
+    fn, args, kwargs = bind(fn, args, kwargs)
+    if not callable(fn):
+        raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
+    jitted = fn if _has_stages(fn) else jax.jit(fn)
+    return trace(jitted, args, kwargs, name=_name(fn), inputs=flat_inputs(jitted, args, kwargs))
+
+
+def unwrap(candidate: Any) -> jax.stages.Traced | jax.stages.Lowered | None:
+    """The JAX stage that an object is, or holds as `.traced` or `.lowered`.
+
+    Raises:
+        TraceError: it is already compiled.
+    """
+    for stage_ in (candidate, getattr(candidate, "traced", None), getattr(candidate, "lowered", None)):
+        if isinstance(stage_, jax.stages.Traced | jax.stages.Lowered):
+            return stage_
+    if isinstance(candidate, jax.stages.Compiled) or isinstance(
+        getattr(candidate, "compiled", None), jax.stages.Compiled
+    ):
+        raise TraceError(
+            "A compiled function no longer holds its program. Give the function, or what .lower() returned."
+        )
+    return None
+
+
+def bind(fn: Any, args: Args, kwargs: Kwargs) -> tuple[Any, Args, Kwargs]:
+    """Move what `functools.partial` or a bound method holds back into the arguments, where a jitted function is behind.
+
+    `jax.jit` methods and `nnx.jit` methods keep `.lower` and `.trace` on the unbound function only.
+    """
+    while True:
+        if isinstance(fn, functools.partial) and _has_stages(_innermost(fn)):
+            fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
+        elif isinstance(fn, types.MethodType) and _has_stages(fn.__func__):
+            fn, args = fn.__func__, (fn.__self__, *args)
+        else:
+            return fn, args, kwargs
+
+
+def _innermost(fn: Any) -> Any:
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn.__func__ if isinstance(fn, types.MethodType) else fn
+
+
+def _has_stages(fn: Any) -> bool:
+    return not isinstance(fn, types.MethodType) and (
+        callable(getattr(fn, "trace", None)) or callable(getattr(fn, "lower", None))
+    )
+
+
+def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | None:
+    """The flat dynamic arguments of a `jax.jit` call, in JAX's order; None where it is no `jax.jit` function.
+
+    Asks the parser that JAX itself asks, because static arguments shift the order.
+    """
+    info = getattr(jitted, "_jit_info", None)
+    if info is None:
+        return None
+    registry: Any = getattr(tree_util, "tracing_registry", tree_util.default_registry)
+    try:
+        parsed = jax_jit.parse_arguments(
+            args, tuple(kwargs.values()), tuple(kwargs), info.static_argnums, info.static_argnames, registry
+        )
+    except (TypeError, ValueError):
+        return None
+    return tuple(parsed[1])
+
+
+def asks_for_donation(jitted: Any) -> bool | None:
+    """Whether a `jax.jit` function was made with donate_argnums or donate_argnames; None where that is not known."""
+    info = getattr(jitted, "_jit_info", None)
+    return None if info is None else bool(info.donate_argnums or info.donate_argnames)
+
+
+def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequence[Any] | None) -> Stage:
+    """Trace a function that has `.trace` or `.lower`.
+
+    Raises:
+        TraceError: JAX or the function itself raised.
+    """
+    refuse_deleted(name, inputs if inputs is not None else jax.tree.leaves((args, dict(kwargs))))
+    tracers = _tracers()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = attempt(name, getattr(jitted, "trace", None) or jitted.lower, args, kwargs, jitted)
+    ready = unwrap(made)
+    if ready is None:
+        raise TraceError(
+            f"{name} has .trace() or .lower(), but what it returns ({type(made).__name__}) holds no jax.stages.Traced or "
+            "Lowered. Give the plain function or a jax.jit of it."
+        )
+    return Stage(
+        name=name,
+        traced=ready if isinstance(ready, jax.stages.Traced) else None,
+        lowered=ready if isinstance(ready, jax.stages.Lowered) else None,
+        inputs=None if inputs is None else tuple(inputs),
+        said=said(caught),
+        asked=asks_for_donation(jitted),
+        leaked=len(_tracers() - tracers),
+    )
+
+
+def attempt(name: str, step: Callable[..., Any], args: Args, kwargs: Kwargs, function: Any = None) -> Any:
+    """Call a tracing step; whatever it raises becomes one clear `TraceError`."""
+    try:
+        return step(*args, **kwargs)
+    except DonationInspectorError:
+        raise
+    except Exception as error:
+        raise TraceError(explain.trace_failure(name, error, function)) from error
+
+
+def said(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
+    """What was warned about, without JAX's donation warning, which is told anew with the user's names."""
+    texts = (explain.essence(str(warning.message)) for warning in caught)
+    return tuple(dict.fromkeys(text for text in texts if not text.startswith("Some donated buffers were not usable")))
+
+
+def refuse_deleted(name: str, inputs: Sequence[Any]) -> None:
+    """Refuse arrays whose buffer an earlier donating call has taken."""
+    for index, value in enumerate(inputs):
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted():
+            raise TraceError(
+                f"Argument {index} of {name} ({value.dtype}{list(value.shape)}) has been deleted: an earlier call donated "
+                "it. Pass the array that the call returned, or jax.ShapeDtypeStruct(shape, dtype)."
+            )
+
+
+def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
+    if isinstance(ready, jax.stages.Traced):
+        return Stage(str(ready.fun_name), ready, None, None)
+    return Stage("the lowered function", None, ready, None)
+
+
+def _tracers() -> set[int]:
+    found = {id(o) for o in gc.get_objects() if issubclass(type(o), jax.core.Tracer)}
+    if found:
+        gc.collect()
+        found = {id(o) for o in gc.get_objects() if issubclass(type(o), jax.core.Tracer)}
+    return found
+
+
+def _name(fn: Any) -> str:
+    inner = _innermost(fn)
+    return str(getattr(inner, "__name__", None) or type(inner).__name__)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
