@@ -1,0 +1,59 @@
+"""Compile variants of one program with XLA, in a child process that can be cancelled."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from .process import Failure, child, environment
+from .program import Program
+from .protocol import CompileDone, CompileJob
+from .results import Compiled as Compiled
+from .results import Memory as Memory
+
+Progress = Callable[[int, int, str], None]
+"""Called with the steps done, all steps, and what was just done."""
+
+
+def compile_variants(
+    programs: Mapping[str, Program],
+    *,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+    timeout: float | None = None,
+) -> dict[str, Compiled]:
+    """Compile every program, one after the other, and report each under its name.
+
+    Nothing is raised for a variant: one that XLA refuses, or whose compile kills the process, says so in `error`, and
+    the others are compiled all the same. After `timeout` seconds for all together, when `cancel` is set, or on Ctrl-C,
+    the child is ended at once; what was finished keeps its result and the rest is "timed out" or "cancelled".
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    done: dict[str, Compiled] = {}
+    try:
+        while waiting := [name for name in programs if name not in done]:
+            env = environment(programs[waiting[0]])
+            together = tuple((name, programs[name]) for name in waiting if environment(programs[name]) == env)
+            failure: Failure | None = None
+            with child(CompileJob(together), env) as worker:
+                for event in worker.events(cancel=cancel, deadline=deadline):
+                    if isinstance(event, CompileDone):
+                        done[event.name] = event.compiled
+                        if progress is not None:
+                            progress(len(done), len(programs), event.name)
+                failure = worker.failure
+            if failure is None:
+                continue
+            lost = [name for name, _ in together if name not in done]
+            if failure.status in ("crashed", "out of memory"):
+                # the one it was at; a new child goes on with those after it
+                lost = lost[:1]
+            else:
+                lost = [name for name in programs if name not in done]
+            for name in lost:
+                done[name] = Compiled(failure.status, error=failure.error)
+    except KeyboardInterrupt:
+        for name in programs:
+            done.setdefault(name, Compiled("cancelled", error="Interrupted."))
+    return {name: done[name] for name in programs}

@@ -1,0 +1,168 @@
+"""Run variants of one program, each in a process of its own, and measure the memory and time they take."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from .compile import Progress
+from .memory import size_text
+from .process import child, environment
+from .program import Program
+from .protocol import CompileDone, Event, MeasureJob, OutOfMemory, Raised, RunDone, WarmedUp
+from .results import Measured as Measured
+from .results import Status
+from .values import no_values, stored_values
+
+
+def measure_variants(
+    programs: Mapping[str, Program],
+    inputs: Sequence[Any] | None,
+    *,
+    runs: int = 5,
+    timeout: float = 60.0,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> dict[str, Measured]:
+    """Compile and run every program in a fresh process of its own, one after the other; report each under its name.
+
+    `inputs` has one entry for each argument of the entry function, by position: a jax or numpy array, or None to
+    generate it; None instead of the sequence generates them all. Generated floats are in [0.5, 1), integers 0 or 1,
+    keys valid. All programs take the same arguments. A process compiles, calls the program once to warm up, then
+    `runs` times.
+
+    Nothing is raised for a variant: see `Measured.status`. `timeout` is in seconds for each variant, from the start of
+    its process. When `cancel` is set, or on Ctrl-C, the process is ended at once; what was finished is kept.
+    Raises MeasureError when `inputs` are not what the programs take.
+    """
+    tallies = {name: _Tally(runs) for name in programs}
+    try:
+        first = next(iter(programs.values()), None)
+        storage = nullcontext(no_values(first)) if inputs is None or first is None else stored_values(first, inputs)
+        with storage as values:
+            for number, (name, program) in enumerate(programs.items()):
+                steps = _Steps(progress, number * (runs + 2), len(programs) * (runs + 2), name)
+                job = MeasureJob(program, values.places, values.descriptor, runs)
+                _measure(job, tallies[name], steps, timeout, cancel)
+                steps.to((number + 1) * (runs + 2), str(tallies[name].status))
+    except KeyboardInterrupt:
+        for tally in tallies.values():
+            tally.close("cancelled", "Interrupted.")
+    return {name: tally.measured() for name, tally in tallies.items()}
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is known about one variant so far; the first `close` says how it ended."""
+
+    wanted: int
+    status: Status | None = None
+    error: str | None = None
+    predicted: int | None = None
+    output_hashes: tuple[str, ...] | None = None
+    peaks: list[int | None] = field(default_factory=list[int | None])
+    seconds: list[float] = field(default_factory=list[float])
+
+    def close(self, status: Status, error: str | None = None) -> None:
+        if self.status is None:
+            self.status, self.error = status, error
+
+    def phase(self) -> str:
+        """What it is doing, for people."""
+        if self.predicted is None:
+            return "starting and compiling"
+        if self.output_hashes is None:
+            return "in its first call"
+        return f"after {len(self.seconds)} of {self.wanted} runs"
+
+    def measured(self) -> Measured:
+        peaks = [peak for peak in self.peaks if peak is not None]
+        known = bool(peaks) and len(peaks) == len(self.peaks)
+        return Measured(
+            status=self.status or "cancelled",
+            peak=round(statistics.median(peaks)) if known else None,
+            spread=(min(peaks), max(peaks)) if known else None,
+            predicted=self.predicted,
+            seconds=statistics.median(self.seconds) if self.seconds else None,
+            output_hashes=self.output_hashes,
+            runs=len(self.seconds),
+            error=self.error,
+        )
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Progress of one variant among all."""
+
+    progress: Progress | None
+    step: int
+    steps: int
+    name: str
+
+    def to(self, step: int, what: str) -> None:
+        if self.progress is not None and step > self.step:
+            self.progress(step, self.steps, f"{self.name}: {what}")
+        self.step = max(self.step, step)
+
+    def advance(self, what: str) -> None:
+        self.to(self.step + 1, what)
+
+
+def _measure(job: MeasureJob, tally: _Tally, steps: _Steps, timeout: float, cancel: threading.Event | None) -> None:
+    """Run one variant to its end and leave in `tally` what came of it."""
+    if cancel is not None and cancel.is_set():
+        return tally.close("cancelled", "Cancelled before it was started.")
+    if job.program.callbacks:
+        return tally.close("refused", _callback_refusal(job.program))
+    inherit = () if job.values_fd is None else (job.values_fd,)
+    with child(job, environment(job.program), inherit=inherit) as running:
+        for event in running.events(cancel=cancel, deadline=time.monotonic() + timeout):
+            _take(event, tally, steps, devices=len(job.program.device_ids))
+    failure = running.failure
+    if failure is None:
+        return tally.close("ok")
+    if failure.status == "timed out":
+        return tally.close("timed out", f"Timed out after {timeout:g} s, {tally.phase()}.")
+    return tally.close(failure.status, f"{failure.error} It was {tally.phase()}.")
+
+
+def _take(event: Event, tally: _Tally, steps: _Steps, *, devices: int) -> None:
+    match event:
+        case CompileDone(compiled=compiled):
+            if compiled.memory is None:
+                tally.close(compiled.status, compiled.error)
+                return
+            tally.predicted = compiled.memory.total * devices
+            steps.advance("compiled")
+        case WarmedUp(hashes):
+            tally.output_hashes = hashes
+            steps.advance("warmed up")
+        case RunDone(peak, seconds):
+            tally.peaks.append(peak)
+            tally.seconds.append(seconds)
+            steps.advance(f"run {len(tally.seconds)} of {tally.wanted}")
+        case OutOfMemory(needs, has, detail):
+            tally.close("out of memory", _shortage(needs, has, detail))
+        case Raised(detail):
+            tally.close("crashed", f"The program raised when it was called: {detail}")
+        case _:
+            pass
+
+
+def _callback_refusal(program: Program) -> str:
+    names = ", ".join(dict.fromkeys(program.callbacks))
+    return (
+        f"The program calls back into the Python process that traced it ({names}); a fresh process cannot call these. "
+        "Measure the function without its host callbacks; comparing compiled memory works with them."
+    )
+
+
+def _shortage(needs: int | None, has: int | None, detail: str) -> str:
+    if needs is None or has is None:
+        return f"Memory ran out while it ran: {detail}"
+    return f"Not run: it needs {size_text(needs)}, this machine has {size_text(has)} left."

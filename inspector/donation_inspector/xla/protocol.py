@@ -1,0 +1,121 @@
+"""What parent and child say to each other: one job in a file, then events through a pipe, each a length and a pickle.
+
+Both ends are the same installation, started by the same user: pickle is as safe here as importing the module.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from dataclasses import dataclass
+from typing import cast
+
+from .program import Program
+from .results import Compiled
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One argument's values in the file of real inputs: numpy's own bytes in C order."""
+
+    offset: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompileJob:
+    """Compile the programs one after the other; a `CompileDone` for each."""
+
+    programs: tuple[tuple[str, Program], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureJob:
+    """Compile one program and run it.
+
+    `values` has one entry for each argument of the entry function, None to generate it; `values_fd` is the inherited
+    descriptor of the file that holds them.
+    """
+
+    program: Program
+    values: tuple[Stored | None, ...]
+    values_fd: int | None
+    runs: int
+
+
+Job = CompileJob | MeasureJob
+
+
+@dataclass(frozen=True, slots=True)
+class CompileDone:
+    """One variant is compiled, or XLA refused it."""
+
+    name: str
+    compiled: Compiled
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """The program was not run, or XLA could not get memory while it ran; bytes where they are known."""
+
+    needs: int | None
+    has: int | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class WarmedUp:
+    """The first call is done; its results' hashes, by position."""
+
+    output_hashes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDone:
+    """One measured call: its peak above the baseline in bytes (None: unknown) and its seconds."""
+
+    peak: int | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The program raised when it was called."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing more will come."""
+
+
+Event = CompileDone | OutOfMemory | WarmedUp | RunDone | Raised | Done
+
+
+def encode(event: Event) -> bytes:
+    """The event as it goes through the pipe."""
+    data = pickle.dumps(event)
+    return _LENGTH.pack(len(data)) + data
+
+
+class Decoder:
+    """Turns the pipe's bytes, cut anywhere, back into events."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that are complete once `data` has come, in order."""
+        self._buffer += data
+        events: list[Event] = []
+        while len(self._buffer) >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer)
+            end = _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            events.append(cast(Event, pickle.loads(bytes(self._buffer[_LENGTH.size : end]))))
+            del self._buffer[:end]
+        return events

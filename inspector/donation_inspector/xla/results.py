@@ -1,0 +1,73 @@
+"""What compiling and measuring report: plain data, made in a child process or by the parent in its place.
+
+Nothing here imports JAX, so a child can unpickle its job before it decides how to start JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+Status = Literal["ok", "refused", "out of memory", "crashed", "timed out", "cancelled"]
+"""How a variant ended.
+
+"refused": XLA or the inspector says no, with the reason. "crashed": the process died or the program raised.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """XLA's own figures for one device, in bytes (`CompiledMemoryStats`)."""
+
+    argument: int
+    output: int
+    alias: int
+    temp: int
+
+    @property
+    def total(self) -> int:
+        """argument + output − alias + temp."""
+        return self.argument + self.output - self.alias + self.temp
+
+
+def _no_aliases() -> Mapping[int, int]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What XLA made of one variant.
+
+    `input_output_alias` maps argument positions to result positions of the entry function (tokens counted), as the
+    compiled module says: XLA *may* let them share a buffer. `seconds` is the time of the compile alone. `error` is a
+    message for people; `status` "ok" means that there is none.
+    """
+
+    status: Status
+    memory: Memory | None = None
+    input_output_alias: Mapping[int, int] = field(default_factory=_no_aliases)
+    seconds: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one variant took when it ran, in a process of its own.
+
+    `peak` is the median over the runs of the process's highest resident memory above what it held before the inputs
+    were made, in bytes, all devices together; None where the system cannot tell. `spread` is its (smallest, largest).
+    `predicted` is the compiled total times the number of devices, to be held against `peak`. `seconds` is the median
+    time of a call. `output_hashes` is one sha256 of the bits of each result, by position.
+    A variant that timed out, crashed or was cancelled keeps what the `runs` finished before gave.
+    """
+
+    status: Status
+    peak: int | None = None
+    spread: tuple[int, int] | None = None
+    predicted: int | None = None
+    seconds: float | None = None
+    output_hashes: tuple[str, ...] | None = None
+    runs: int = 0
+    error: str | None = None

@@ -1,0 +1,101 @@
+"""In the parent: the caller's real arrays, laid down once in an unnamed file that every child maps.
+
+The file has no name, so nothing is left behind even when this process is killed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..errors import MeasureError
+from .memory import size_text
+from .program import Input, Program
+from .protocol import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Where each argument's value stands in the file `descriptor`; None for one that is to be generated."""
+
+    places: tuple[Stored | None, ...]
+    descriptor: int | None
+
+
+def no_values(program: Program | None) -> Values:
+    """Every argument is to be generated."""
+    return Values((None,) * (0 if program is None else len(program.inputs)), None)
+
+
+@contextmanager
+def stored_values(program: Program, values: Sequence[Any]) -> Iterator[Values]:
+    """Lay the values down; the file lives as long as the context.
+
+    `values` has one entry for each argument of the entry function: a jax or numpy array, a number, or None to have it
+    generated. Raises MeasureError for an array that is deleted, has another shape or dtype than the argument, or when
+    the values do not fit the temporary directory.
+    """
+    arrays = _physical(program, values)
+    with tempfile.TemporaryFile() as file:
+        places: list[Stored | None] = []
+        end = 0
+        for array in arrays:
+            if array is None:
+                places.append(None)
+                continue
+            places.append(Stored(end, array.nbytes))
+            end += -(-array.nbytes // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        _check_room(end)
+        os.truncate(file.fileno(), end)
+        for array, place in zip(arrays, places, strict=True):
+            if array is not None and place is not None:
+                file.seek(place.offset)
+                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        file.flush()
+        yield Values(tuple(places), file.fileno())
+
+
+def _physical(program: Program, values: Sequence[Any]) -> list[np.ndarray[Any, Any] | None]:
+    if len(values) != len(program.inputs):
+        raise MeasureError(
+            f"The program takes {len(program.inputs)} arguments and {len(values)} values were given; "
+            "give one for each, None to have it generated."
+        )
+    return [None if value is None else _as_buffer(of, value) for of, value in zip(program.inputs, values, strict=True)]
+
+
+def _as_buffer(described: Input, value: Any) -> np.ndarray[Any, Any]:
+    """The value in the form of the runtime's buffer: a key is its data."""
+    if isinstance(value, jax.Array):
+        if value.is_deleted():
+            raise MeasureError(
+                f"Argument {described.position} ({described.logical_dtype}{list(described.shape)}) was deleted, "
+                "because a call donated it; pass a live array, or measure with inputs='generated'."
+            )
+        if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+            value = jax.random.key_data(value)
+    array = np.asarray(value)
+    if array.shape != described.shape or str(array.dtype) != described.dtype:
+        raise MeasureError(
+            f"Argument {described.position} is {array.dtype}{list(array.shape)}, "
+            f"the program takes {described.dtype}{list(described.shape)}."
+        )
+    return array
+
+
+def _check_room(needed: int) -> None:
+    folder = os.statvfs(tempfile.gettempdir())
+    free = folder.f_bavail * folder.f_frsize
+    if needed > free:
+        raise MeasureError(
+            f"The real inputs need {size_text(needed)} in {tempfile.gettempdir()}, which has {size_text(free)}; "
+            "set TMPDIR to a larger place, or measure with inputs='generated'."
+        )
