@@ -1,0 +1,15 @@
+/** Shows the widget without Jupyter: `?size=gpt|large|small`, `&figures` for finished compile and measure. */
+
+import widget from "../src/index";
+import { kernel } from "./fake";
+import { gpt, large, small } from "./fixture";
+
+const query = new URLSearchParams(location.search);
+const made = { gpt, large, small }[query.get("size") ?? "gpt"]!();
+if (query.has("figures")) {
+  made.traits.comparison = made.comparison(1);
+  made.traits.measurement = made.measurement(1);
+}
+const faked = kernel(made);
+const el = document.getElementById("widget")!;
+Object.assign(window, { faked, made, cleanup: widget.render({ model: faked.model, el }) });

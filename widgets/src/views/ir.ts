@@ -1,0 +1,183 @@
+/** The IR before, after, and what the pass changed, in rows that are used again. */
+
+import { afterRows, beforeRows, hunks, type Line, merge, type Row } from "../diff";
+import { button, h, setText } from "../dom";
+import { count, plural } from "../format";
+import { type Painted, painter } from "../highlight";
+import { tokens } from "../mlir";
+import type { Change } from "../model";
+import type { Tab } from "../viewstate";
+import { virtualList } from "../virtual";
+import type { Context, View } from "./view";
+
+const ROW = 18;
+const ROWS_SHOWN = 18;
+const TABS: [Tab, string][] = [
+  ["before", "StableHLO"],
+  ["after", "after the pass"],
+  ["diff", "diff"],
+];
+
+interface RowElement extends HTMLDivElement {
+  code: HTMLElement;
+  painted: Painted;
+}
+
+let ids = 0;
+
+export function irView(context: Context): View {
+  const { synced, view } = context;
+  const prefix = `di-ir-${ids++}`;
+  const painting = painter();
+  let rows: Row[] = [];
+  let changes: Change[] | null = null;
+  let merged: Line[] | null = null;
+  let pristine: Row[] | null = null;
+
+  const list = virtualList<RowElement>({
+    rowHeight: ROW,
+    fallbackHeight: ROW * ROWS_SHOWN,
+    overscan: 4,
+    count: () => rows.length,
+    create: () => {
+      const code = h("span", {});
+      const row = Object.assign(h("div", { class: "di-line" }, code), { code, painted: [] as Painted });
+      row.addEventListener("click", () => {
+        const fold = rows[Number(row.dataset.index)];
+        if (fold?.kind === "fold") unfold(fold.at);
+      });
+      return row;
+    },
+    fill,
+    release: (row) => painting.erase(row.painted),
+    attributes: { class: "di-ir", role: "tabpanel", id: `${prefix}-panel`, "data-testid": "ir" },
+  });
+  list.el.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    const fold = rows.find((row, i) => row.kind === "fold" && list.row(i) !== undefined);
+    if (fold) unfold(fold.at);
+  });
+
+  const tabs = TABS.map(([tab, title]) =>
+    button(
+      title,
+      {
+        class: "di-tab",
+        role: "tab",
+        id: `${prefix}-${tab}`,
+        "aria-controls": `${prefix}-panel`,
+        "data-testid": `tab-${tab}`,
+      },
+      () => show(tab),
+    ),
+  );
+  const bar = h("div", { class: "di-tabs", role: "tablist", "aria-label": "IR" }, ...tabs);
+  bar.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const now = TABS.findIndex(([tab]) => tab === view.tab);
+    const next = (now + step + TABS.length) % TABS.length;
+    show(TABS[next]![0]);
+    tabs[next]!.focus();
+  });
+  const summary = h("span", { class: "di-muted di-ir-summary", role: "status", "data-testid": "ir-summary" });
+  const el = h(
+    "section",
+    { class: "di-ir-section", "aria-label": "IR" },
+    h("div", { class: "di-tabbar" }, bar, summary),
+    list.el,
+  );
+
+  function show(tab: Tab): void {
+    view.tab = tab;
+    context.changed();
+  }
+
+  function unfold(at: number): void {
+    view.unfolded.add(at);
+    context.changed();
+  }
+
+  function fill(element: RowElement, index: number): void {
+    const row = rows[index]!;
+    painting.erase(element.painted);
+    element.dataset.index = String(index);
+    const pointed = row.before !== null && row.before === view.line && row.kind !== "fold";
+    element.className = `di-line di-${row.kind}${pointed ? " di-pointed" : ""}`;
+    const number = view.tab === "before" || row.after === null ? row.before : row.after;
+    element.dataset.n = row.head && number !== null ? String(number + 1) : "";
+    element.dataset.mark = row.kind === "added" ? "+" : row.kind === "removed" ? "−" : "";
+    if (row.kind === "fold") {
+      setText(element.code, `⋯ ${plural(row.hidden, "unchanged line")}`);
+      element.title = "Show them";
+      return;
+    }
+    element.title = "";
+    setText(element.code, row.text);
+    const text = element.code.firstChild;
+    if (text instanceof Text) element.painted = painting.paint(text, tokens(row.text));
+  }
+
+  function lines(): Line[] {
+    const now = synced.state().changes;
+    if (merged === null || now !== changes) {
+      changes = now;
+      merged = merge(synced.ir, now);
+    }
+    return merged;
+  }
+
+  const rowsOf: Record<Tab, () => Row[]> = {
+    before: () => {
+      pristine ??= beforeRows(synced.ir);
+      return pristine;
+    },
+    after: () => afterRows(lines()),
+    diff: () => (synced.state().changes.length === 0 ? [] : hunks(lines(), view.unfolded)),
+  };
+
+  let shown = "";
+  let shownChanges: Change[] | null = null;
+  let pointed = -1;
+  const update = (): void => {
+    const state = synced.state();
+    if (state.changes !== shownChanges) {
+      // A fold is named by its place, and the places have moved.
+      if (shownChanges !== null) view.unfolded.clear();
+      shownChanges = state.changes;
+      shown = "";
+    }
+    const key = `${view.tab} ${view.unfolded.size}`;
+    if (key !== shown) {
+      const otherTab = shown.split(" ")[0] !== view.tab;
+      shown = key;
+      rows = rowsOf[view.tab]();
+      if (otherTab && view.line < 0) list.el.scrollTop = 0;
+      list.refresh();
+      if (otherTab) pointed = -1;
+    }
+    if (view.line !== pointed) {
+      pointed = view.line;
+      const index = pointed < 0 ? -1 : rows.findIndex((row) => row.before === pointed && row.head);
+      list.refresh();
+      if (index >= 0) list.scrollTo(index, "middle");
+    }
+    TABS.forEach(([tab], i) => {
+      const on = tab === view.tab;
+      tabs[i]!.setAttribute("aria-selected", String(on));
+      tabs[i]!.tabIndex = on ? 0 : -1;
+    });
+    list.el.setAttribute("aria-labelledby", `${prefix}-${view.tab}`);
+    const n = (kind: Change["kind"]): number => state.changes.filter((c) => c.kind === kind).length;
+    const told = [
+      [n("added"), "added"],
+      [n("changed"), "changed"],
+      [n("removed"), "removed"],
+    ].flatMap(([many, what]) => (many === 0 ? [] : [`${count(Number(many))} ${what}`]));
+    setText(summary, `${state.pipeline} · ${told.length === 0 ? "changes nothing" : told.join(", ")}`);
+    list.el.classList.toggle("di-empty", rows.length === 0);
+    list.el.dataset.empty = rows.length === 0 ? "The pass changes nothing: before and after are the same." : "";
+  };
+  return { el, update, destroy: list.destroy };
+}
