@@ -1,0 +1,154 @@
+"""What JAX decided about each flat argument, and one sentence why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from donation_inspector.analysis.reasons import Ignored, Reasons
+from donation_inspector.signature import Donation, Shape, Signature
+
+
+class Verdict(StrEnum):
+    """The outcome of donation for one argument.
+
+    ALIASED: a result takes over its buffer (`tf.aliasing_output`; compiled to a may-alias).
+    DONOR: left to XLA, which may use the buffer for a result of as many bytes (`jax.buffer_donor`).
+    UNUSABLE: donated, and no result can take it; the caller's array stays.
+    UNUSED: dropped before the program is made, because nothing reads it.
+    NOT_DONATED: the program gets to read it only.
+    """
+
+    ALIASED = "aliased"
+    DONOR = "donor"
+    UNUSABLE = "unusable"
+    UNUSED = "unused"
+    NOT_DONATED = "not donated"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One flat argument: `index` counts the user's leaves, dropped ones included; `position` the entry function's
+    arguments (None when dropped); `result` is the index of the result that takes over its buffer.
+
+    `nbytes` is global, `nbytes_per_device` one device's shard; None means unknown. `donated`: the user asked for it.
+    """
+
+    index: int
+    path: str
+    shape: Shape
+    dtype: str
+    nbytes: int | None
+    shard_shape: Shape
+    nbytes_per_device: int | None
+    donated: bool
+    verdict: Verdict
+    result: int | None
+    reason: str
+    sharding: str | None
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One flat result; `argument` is the index of the argument whose buffer it takes over."""
+
+    index: int
+    path: str
+    shape: Shape
+    dtype: str
+    nbytes: int | None
+    shard_shape: Shape
+    nbytes_per_device: int | None
+    argument: int | None
+    sharding: str | None
+    position: int | None
+
+
+_NONE_IGNORED: Mapping[int, Ignored] = MappingProxyType({})
+
+
+def verdicts(
+    signature: Signature,
+    donation: Donation,
+    *,
+    donated: frozenset[int],
+    warned: frozenset[int],
+    ignored: Mapping[int, Ignored] = _NONE_IGNORED,
+) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+    """The verdict of every argument, as `donation` has it by position, and the results with what they take over.
+
+    donated: indices of the arguments that the user asked to donate. warned: those that JAX named as unusable.
+    ignored: those whose donation never reached the program, and why.
+    """
+    reasons = Reasons(signature, donation)
+    arguments: list[Argument] = []
+    for leaf in signature.arguments:
+        asked = leaf.index in donated
+        result = None
+        if leaf.position is None:
+            verdict, reason = Verdict.UNUSED, reasons.unused(asked)
+        elif leaf.position in donation.aliases:
+            result = reasons.result_at(donation.aliases[leaf.position])
+            verdict, reason = Verdict.ALIASED, reasons.aliased(leaf, result)
+        elif leaf.position in donation.donors:
+            verdict, reason = Verdict.DONOR, reasons.donor(leaf)
+        elif leaf.index in ignored:
+            verdict, reason = Verdict.NOT_DONATED, reasons.ignored(leaf, ignored[leaf.index])
+        elif asked:
+            verdict, reason = Verdict.UNUSABLE, reasons.unusable(leaf, warned=leaf.index in warned)
+        else:
+            verdict, reason = Verdict.NOT_DONATED, reasons.not_donated(leaf)
+        arguments.append(
+            Argument(
+                index=leaf.index,
+                path=leaf.path,
+                shape=leaf.shape,
+                dtype=leaf.dtype,
+                nbytes=leaf.nbytes,
+                shard_shape=leaf.shard_shape,
+                nbytes_per_device=leaf.nbytes_per_device,
+                donated=asked,
+                verdict=verdict,
+                result=None if result is None else result.index,
+                reason=reason,
+                sharding=leaf.sharding,
+                position=leaf.position,
+            )
+        )
+    taken_by = {argument.result: argument.index for argument in arguments if argument.result is not None}
+    results = tuple(
+        Result(
+            index=leaf.index,
+            path=leaf.path,
+            shape=leaf.shape,
+            dtype=leaf.dtype,
+            nbytes=leaf.nbytes,
+            shard_shape=leaf.shard_shape,
+            nbytes_per_device=leaf.nbytes_per_device,
+            argument=taken_by.get(leaf.index),
+            sharding=leaf.sharding,
+            position=leaf.position,
+        )
+        for leaf in signature.results
+    )
+    return tuple(arguments), results
+
+
+def candidates(arguments: Sequence[Argument], results: Sequence[Result]) -> tuple[Argument, ...]:
+    """The arguments worth donating: not donated, kept, and some free result has their dtype and per-device shape.
+
+    Most bytes first, unknown sizes last. Those of zero bytes are left out: there is nothing to save.
+    """
+    free = {(result.shard_shape, result.dtype) for result in results if result.argument is None}
+    found = [
+        argument
+        for argument in arguments
+        if argument.verdict is Verdict.NOT_DONATED
+        and not argument.donated
+        and argument.nbytes != 0
+        and (argument.shard_shape, argument.dtype) in free
+    ]
+    return tuple(sorted(found, key=lambda argument: -(argument.nbytes or 0)))

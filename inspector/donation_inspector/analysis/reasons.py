@@ -1,0 +1,250 @@
+"""One plain sentence for each verdict: which result is nearest, and what differs.
+
+JAX compares dtype and per-device shape, then layout and sharding, then the number of elements; XLA compares bytes
+(`_set_up_aliases` in jax/_src/interpreters/mlir.py). The sentences say which comparison failed.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
+from enum import StrEnum
+from functools import lru_cache
+
+from donation_inspector.signature import Donation, Leaf, Shape, Signature
+from donation_inspector.units import format_bytes
+
+
+class Ignored(StrEnum):
+    """Why a donation that somebody wrote never reached the program. JAX says nothing about either."""
+
+    INNER_JIT = "inner jit"
+    DEBUG_NANS = "debug_nans"
+
+
+def type_text(leaf: Leaf) -> str:
+    """The leaf's type as JAX writes it: "float32[64,128]", "?" for a dynamic dimension."""
+    return f"{leaf.dtype}[{_dimensions(leaf.shape)}]"
+
+
+def result_text(leaf: Leaf) -> str:
+    """The result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
+    return f"result {leaf.path}" if leaf.path else "the result"
+
+
+class Reasons:
+    """The sentences for one signature under one donation."""
+
+    def __init__(self, signature: Signature, donation: Donation) -> None:
+        self._signature = signature
+        self._argument_at = {leaf.position: leaf for leaf in signature.arguments if leaf.position is not None}
+        self._result_at = {leaf.position: leaf for leaf in signature.results if leaf.position is not None}
+        self._implicit = {implicit.position: implicit.kind for implicit in signature.implicit_results}
+        self._taken_by: dict[int, Leaf] = {}
+        for position, result in donation.aliases.items():
+            if position in self._argument_at and result in self._result_at:
+                self._taken_by[self._result_at[result].index] = self._argument_at[position]
+        self._several_devices = any(leaf.sharding is not None for leaf in (*signature.arguments, *signature.results))
+        self._nearness: list[defaultdict[Hashable, list[Leaf]]] = [defaultdict(list) for _ in range(_LEVELS)]
+        self._by_name: dict[Hashable, Leaf] = {}
+        for leaf in signature.results:
+            for index, key in zip(self._nearness, _keys(leaf), strict=True):
+                index[key].append(leaf)
+            for name in _names_of_result(leaf):
+                self._by_name.setdefault((*_match(leaf), name), leaf)
+
+    def result_at(self, position: int) -> Leaf | None:
+        """The result at this position of the entry function; None where it is implicit."""
+        return self._result_at.get(position)
+
+    def unused(self, asked: bool) -> str:
+        if asked:
+            return (
+                "donated, but nothing reads it: JAX drops it without a warning and its buffer is not reused; "
+                "jax.jit(keep_unused=True) would keep it"
+            )
+        return "nothing reads it: JAX drops it"
+
+    def aliased(self, leaf: Leaf, result: Leaf | None) -> str:
+        if result is None:
+            return "a result that the program adds by itself takes over its buffer"
+        sentence = f"{result_text(result)} takes over its buffer"
+        if leaf.nbytes == 0:
+            return f"{sentence}; it has 0 bytes, so nothing is saved"
+        namesake = self._namesake(leaf)
+        if namesake is not None and namesake.index != result.index:
+            return f"{sentence}; JAX pairs in order, not by name: {result_text(namesake)} has its name"
+        return sentence
+
+    def donor(self, leaf: Leaf) -> str:
+        free = [result for result in self._exact(leaf) if result.index not in self._taken_by]
+        if free:
+            result = free[0]
+            if self._several_devices and result.sharding is None:
+                return (
+                    f"left to XLA: {result_text(result)} matches, but its sharding is left to the compiler, "
+                    "so JAX pairs nothing; give it with out_shardings"
+                )
+            return (
+                f"left to XLA: {result_text(result)} matches, but its layout or memory differs from the argument's, "
+                "so JAX pairs nothing; make them equal"
+            )
+        size = leaf.nbytes_per_device
+        equal = [result for result in self._of_bytes(size) if result.index not in self._taken_by]
+        if equal:
+            return (
+                f"left to XLA: no free result is {type_text(leaf)}, but {_described(equal[0])} has as many bytes, "
+                "so XLA may use the buffer for it"
+            )
+        elements = _elements(leaf)
+        alike = [
+            result
+            for result in self._signature.results
+            if _elements(result) == elements and result.index not in self._taken_by
+        ]
+        if size is not None and alike:
+            other = alike[0]
+            return (
+                f"left to XLA without a warning, but XLA cannot use it: {_described(other)} has as many elements, "
+                f"but {format_bytes(other.nbytes_per_device)} against {format_bytes(size)}, and XLA compares bytes"
+            )
+        return (
+            "left to XLA without a warning, because some result's sharding is left to the compiler, "
+            f"but XLA cannot use it as far as is known: {self._nothing_fits(leaf)}"
+            if self._several_devices
+            else f"left to XLA, which cannot use it: {self._nothing_fits(leaf)}"
+        )
+
+    def ignored(self, leaf: Leaf, why: Ignored) -> str:
+        if why is Ignored.DEBUG_NANS:
+            return "not donated: JAX ignores every donation while jax_debug_nans is on, without a warning"
+        return (
+            "not donated: an inner jit donates it, which JAX ignores inside another jit without a warning; "
+            f"donate it at the outermost jit: {self._could(leaf)}"
+        )
+
+    def unusable(self, leaf: Leaf, *, warned: bool) -> str:
+        told = "JAX warned" if warned else "JAX did not warn"
+        return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused ({told})"
+
+    def not_donated(self, leaf: Leaf) -> str:
+        return f"not donated; {self._could(leaf)}"
+
+    def _could(self, leaf: Leaf) -> str:
+        free = [result for result in self._exact(leaf) if result.index not in self._taken_by]
+        if not free:
+            return self._nothing_fits(leaf)
+        namesake = self._namesake(leaf)
+        result = namesake if namesake in free else free[0]
+        assert result is not None
+        return f"{_described(result)} could take over its buffer"
+
+    def _nothing_fits(self, leaf: Leaf) -> str:
+        if not self._signature.results:
+            return "the function returns no array"
+        exact = self._exact(leaf)
+        if exact:
+            return self._all_taken(exact)
+        nearest = self._nearest(leaf)
+        return f"no result is {type_text(leaf)}: the nearest, {_described(nearest)}, {_difference(leaf, nearest)}"
+
+    def _all_taken(self, exact: Sequence[Leaf]) -> str:
+        free = next((result for result in exact if result.index not in self._taken_by), None)
+        if free is not None:
+            return f"JAX did not use it, although {_described(free)} is free"
+        taker = self._taken_by[exact[0].index].path
+        if len(exact) == 1:
+            return f"the only result that fits, {_described(exact[0])}, is taken by {taker}"
+        return f"all {len(exact)} results that fit are taken, the first, {_described(exact[0])}, by {taker}"
+
+    def _exact(self, leaf: Leaf) -> Sequence[Leaf]:
+        return self._nearness[0].get(_match(leaf), ())
+
+    def _of_bytes(self, size: int | None) -> Sequence[Leaf]:
+        return () if size is None else self._nearness[_BYTES].get(size, ())
+
+    def _namesake(self, leaf: Leaf) -> Leaf | None:
+        """The result of the same dtype and per-device shape that has the argument's name below its root."""
+        name = _name(leaf)
+        return self._by_name.get((*_match(leaf), name)) if name else None
+
+    def _nearest(self, leaf: Leaf) -> Leaf:
+        for index, key in zip(self._nearness, _keys(leaf), strict=True):
+            if key is not None and index.get(key):
+                return min(index[key], key=lambda result: _distance(leaf, result))
+        return min(self._signature.results, key=lambda result: _distance(leaf, result))
+
+
+def _match(leaf: Leaf) -> tuple[Shape, str]:
+    return leaf.shard_shape, leaf.dtype
+
+
+_LEVELS = 7
+_BYTES = 4
+
+
+def _keys(leaf: Leaf) -> tuple[Hashable, ...]:
+    """What two leaves can have in common, the most telling first; None has nothing in common with anything."""
+    elements = _elements(leaf)
+    return (
+        _match(leaf),
+        (leaf.shape, leaf.dtype),
+        leaf.shape or None,
+        None if elements is None else (elements, leaf.dtype),
+        leaf.nbytes_per_device,
+        elements,
+        leaf.dtype,
+    )
+
+
+def _elements(leaf: Leaf) -> int | None:
+    """Elements on one device, which is what JAX counts; None when a dimension is dynamic."""
+    known = [dimension for dimension in leaf.shard_shape if dimension is not None]
+    return math.prod(known) if len(known) == len(leaf.shard_shape) else None
+
+
+def _distance(leaf: Leaf, result: Leaf) -> tuple[bool, int]:
+    return _name(leaf) not in _names_of_result(result), abs(
+        (leaf.nbytes_per_device or 0) - (result.nbytes_per_device or 0)
+    )
+
+
+def _difference(leaf: Leaf, result: Leaf) -> str:
+    if leaf.shape == result.shape and leaf.dtype == result.dtype:
+        return (
+            f"is split differently over the devices ([{_dimensions(result.shard_shape)}] on each "
+            f"against [{_dimensions(leaf.shard_shape)}])"
+        )
+    differing = [
+        word
+        for word, differs in (("dtype", leaf.dtype != result.dtype), ("shape", leaf.shape != result.shape))
+        if differs
+    ]
+    return f"differs in {' and '.join(differing)}"
+
+
+def _described(result: Leaf) -> str:
+    return f"{result_text(result)} ({type_text(result)})"
+
+
+def _dimensions(shape: Shape) -> str:
+    return ",".join("?" if dimension is None else str(dimension) for dimension in shape)
+
+
+def _name(argument: Leaf) -> tuple[str, ...]:
+    """The argument's path below the whole argument it belongs to; () when it is one itself."""
+    return _components(argument.path.removeprefix(argument.root))
+
+
+def _names_of_result(result: Leaf) -> tuple[tuple[str, ...], ...]:
+    """A result's path, whole and below its first step: a function returns one pytree or a tuple of several."""
+    whole = _components(result.path)
+    return tuple(name for name in (whole, whole[1:]) if name)
+
+
+@lru_cache(maxsize=65536)
+def _components(path: str) -> tuple[str, ...]:
+    """The steps of a pytree path: "opt_state[0].mu['w']" is ("opt_state", "[0]", ".mu", "['w']")."""
+    return tuple(re.findall(r"\[(?:'[^']*'|\"[^\"]*\"|[^\]])*\]|\.?[^.\[]+", path))

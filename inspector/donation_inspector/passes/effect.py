@@ -1,0 +1,219 @@
+"""What a pipeline did to the entry function, read off the function before and after.
+
+The decision of `jax-use-donated-arguments` stands in the IR as `bufferization.materialize_in_destination` before the
+return. An effect is those decisions as pairs of positions, and whether they are all that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from xdsl.dialects.bufferization import MaterializeInDestinationOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, BlockArgument, IRNode, Operation, SSAValue
+
+from donation_inspector.analysis.naming import operation_name
+from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
+from donation_inspector.passes.flags import argument_attributes
+from donation_inspector.signature import Donation
+
+_Same = dict[IRNode | SSAValue, IRNode | SSAValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Materializations:
+    """The materializations before the return, in order: `ops` holds (result position of the value, argument written).
+    `returned[r]` is the index in `ops` of the operation whose result the function returns at r; None where it returns
+    what it did before."""
+
+    ops: tuple[tuple[int, int], ...]
+    returned: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a pipeline decided, by position of the entry function before it ran.
+
+    pairs: (argument, result) one-to-one, in the order of the results: the result is written into the argument. Of a
+        value returned at several positions, the first counts; of several writes into one argument, too.
+    materializations: the operations added before the return, as they stand there.
+    donation_left: the flags still at the arguments.
+    removed_results: results that the function no longer returns.
+    stale_result_attributes: how many result attributes the function has beyond its results.
+    other_functions: what else of the module changed, functions as "@name".
+    why_not: why this effect cannot be compiled as aliases of the unchanged program; None when it can.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    materializations: Materializations
+    donation_left: Donation
+    removed_results: tuple[int, ...]
+    stale_result_attributes: int
+    other_functions: tuple[str, ...]
+    why_not: str | None
+
+    @property
+    def compilable(self) -> bool:
+        """Only materializations before the return were added: the program with aliases means the same."""
+        return self.why_not is None
+
+    @property
+    def donation(self) -> Donation:
+        """What the pipeline made, for XLA: its pairs and the donors it left. An alias flag that it left unused is not
+        its decision, and would claim a result twice: it goes."""
+        aliases = dict(self.pairs)
+        return Donation(aliases=aliases, donors=self.donation_left.donors - aliases.keys())
+
+
+def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = ()) -> Effect:
+    """The effect on one function, of which `before` and `after` are two separate copies.
+
+    Every operation is compared, so that a change besides materializations is told in `why_not`. `other_functions` names
+    what else of the module changed.
+    """
+    same: _Same = {}
+    why_not, added = _compare_bodies(before, after, same)
+    returned = [same.get(value, value) for value in _returned(before)]
+    returned_after = _returned(after)
+    sources = {op.result: op.source for op in added if op.result is not None}
+    kept = _kept(returned, [sources.get(value, value) for value in returned_after])
+    written = [_written(op, returned, returned_after) for op in added]
+    why_not = why_not or _why_unlike_aliases(added, written, after)
+    if why_not is None and kept is None:
+        why_not = "it returns other values"
+    removed = tuple(position for position in range(len(returned)) if kept is not None and position not in kept)
+    if why_not is None and removed:
+        numbers = ", ".join(str(position) for position in removed)
+        why_not = f"it drops results from the function that the caller expects: {numbers}"
+    why_not = why_not or _compare_signatures(before, after)
+    if why_not is None and other_functions:
+        why_not = f"it changes more than the entry function: {', '.join(other_functions)}"
+    pairs = _one_to_one(pair for pair in written if pair is not None)
+    attributes = 0 if after.res_attrs is None else len(after.res_attrs)
+    return Effect(
+        pairs=pairs,
+        materializations=_materializations(added, written, returned_after),
+        donation_left=read_donation(after),
+        removed_results=removed,
+        stale_result_attributes=max(0, attributes - len(after.function_type.outputs)),
+        other_functions=tuple(other_functions),
+        why_not=why_not,
+    )
+
+
+def _returned(func: FuncOp) -> tuple[SSAValue, ...]:
+    terminator = func.get_return_op()
+    return () if terminator is None else tuple(terminator.operands)
+
+
+def _compare_bodies(
+    before: FuncOp, after: FuncOp, same: _Same
+) -> tuple[str | None, tuple[MaterializeInDestinationOp, ...]]:
+    """What changed besides materializations added before the return, and those; fills `same` with the equal values."""
+    if len(before.body.blocks) > 1 or len(after.body.blocks) > 1:
+        if before.body.is_structurally_equivalent(after.body, same):
+            return None, ()
+        return "it changes a function of several blocks", ()
+    block, other = before.body.block, after.body.block
+    if block.arg_types != other.arg_types:
+        return "it changes the arguments of the function", ()
+    same[block] = other
+    same.update(zip(block.args, other.args, strict=True))
+    operations, others = tuple(block.ops), tuple(other.ops)
+    body, rest = operations[:-1], others[len(operations) - 1 : -1]
+    for index, op in enumerate(body):
+        if index >= len(others) - 1 or not _is_same(op, others[index], same):
+            return f"it changes the program at operation {index}, '{operation_name(op)}'", _trailing(others[:-1])
+    unlike = next((op for op in rest if not isinstance(op, MaterializeInDestinationOp)), None)
+    if unlike is not None:
+        return f"it adds '{operation_name(unlike)}' to the program", _trailing(rest)
+    return None, _trailing(rest)
+
+
+def _is_same(op: Operation, other: Operation, same: _Same) -> bool:
+    return op.is_structurally_equivalent(other, same) and op.result_types == other.result_types
+
+
+def _trailing(operations: Sequence[Operation]) -> tuple[MaterializeInDestinationOp, ...]:
+    found = takewhile(lambda op: isinstance(op, MaterializeInDestinationOp), reversed(operations))
+    return tuple(op for op in reversed(tuple(found)) if isinstance(op, MaterializeInDestinationOp))
+
+
+def _kept(returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]) -> tuple[int, ...] | None:
+    """For each value still returned, its result position before; None when they are no part of those, in order."""
+    kept: list[int] = []
+    for value in returned_after:
+        start = kept[-1] + 1 if kept else 0
+        position = next((index for index in range(start, len(returned)) if returned[index] is value), None)
+        if position is None:
+            return None
+        kept.append(position)
+    return tuple(kept)
+
+
+def _written(
+    op: MaterializeInDestinationOp, returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]
+) -> tuple[int, int] | None:
+    """(argument, result): the argument that `op` writes and the first result position of the value that it writes."""
+    if not isinstance(op.dest, BlockArgument):
+        return None
+    result = next((position for position, value in enumerate(returned) if value is op.source), None)
+    if result is None and len(returned) == len(returned_after):
+        result = next((position for position, value in enumerate(returned_after) if value is op.result), None)
+    return None if result is None else (op.dest.index, result)
+
+
+def _why_unlike_aliases(
+    added: Sequence[MaterializeInDestinationOp], written: Sequence[tuple[int, int] | None], after: FuncOp
+) -> str | None:
+    first_result: dict[int, int] = {}
+    for op, pair in zip(added, written, strict=True):
+        if not isinstance(op.dest, BlockArgument) or op.dest.block is not after.body.block:
+            return "it materializes into a value that is no argument of the function"
+        if op.source.type != op.dest.type:
+            return f"it materializes {op.source.type} into argument {op.dest.index}, which is {op.dest.type}"
+        if pair is None:
+            return f"it writes a value into argument {op.dest.index} that the function does not return"
+        if first_result.setdefault(pair[0], pair[1]) != pair[1]:
+            return f"it writes two results, {first_result[pair[0]]} and {pair[1]}, into argument {pair[0]}"
+    return None
+
+
+def _compare_signatures(before: FuncOp, after: FuncOp) -> str | None:
+    if before.function_type != after.function_type or before.sym_name != after.sym_name:
+        return "it changes the signature of the function"
+    if before.res_attrs != after.res_attrs or _other_attributes(before) != _other_attributes(after):
+        return "it changes attributes of arguments or results besides donation"
+    return None
+
+
+def _other_attributes(func: FuncOp) -> list[dict[str, Attribute]]:
+    flags = {ALIAS, DONOR}
+    return [
+        {name: value for name, value in of_argument.items() if name not in flags}
+        for of_argument in argument_attributes(func)
+    ]
+
+
+def _one_to_one(written: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    pairs: dict[int, int] = {}
+    for argument, result in written:
+        if argument not in pairs and result not in pairs.values():
+            pairs[argument] = result
+    return tuple(sorted(pairs.items(), key=lambda pair: pair[1]))
+
+
+def _materializations(
+    added: Sequence[MaterializeInDestinationOp],
+    written: Sequence[tuple[int, int] | None],
+    returned_after: Sequence[SSAValue],
+) -> Materializations:
+    """The added operations that write a returned value into an argument; one of any other kind cannot be shown so."""
+    shown = [(op, pair) for op, pair in zip(added, written, strict=True) if pair is not None]
+    index_of: dict[SSAValue | None, int] = {op.result: index for index, (op, _) in enumerate(shown)}
+    return Materializations(
+        ops=tuple((result, argument) for _, (argument, result) in shown),
+        returned=tuple(index_of.get(value) for value in returned_after),
+    )

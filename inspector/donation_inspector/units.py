@@ -1,0 +1,21 @@
+"""Bytes as people read them: the one way every layer writes a size."""
+
+from __future__ import annotations
+
+_UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+
+
+def format_bytes(n: int | None) -> str:
+    """`n` bytes in decimal units, as "4 B", "9.0 KB", "28.3 MB" or "305 MB"; None is "unknown".
+
+    One decimal below 100 units, none from there on. A negative size keeps its sign.
+    """
+    if n is None:
+        return "unknown"
+    if abs(n) < 1000:
+        return f"{n} B"
+    value, unit = abs(n) / 1000, 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 1 if value < 99.95 else 0
+    return f"{'-' if n < 0 else ''}{value:.{digits}f} {_UNITS[unit]}"
