@@ -1,0 +1,231 @@
+"""Types and attributes between jaxlib's MLIR and xDSL.
+
+Containers are walked, so that their elements share the caches; what is left goes through MLIR's text, and is kept
+verbatim where xDSL does not read that text or reads something else.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+from jaxlib.mlir import ir
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
+    DictionaryAttr,
+    FunctionType,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+    TupleType,
+    i64,
+)
+from xdsl.ir import Attribute, TypeAttribute
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from donation_inspector.errors import IRError
+from donation_inspector.ir.bridge import constants
+from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size()
+_DENSE = (ir.DenseElementsAttr, ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
+_CONSTANT = "jaxlib_constant_{}"
+_UNCAST = re.compile(r"Can't cast unknown element type \w+ \(Attribute\((.*)\)\)", re.DOTALL)
+
+
+def element_count(type: Attribute) -> int:
+    """Elements of a shaped type; 0 where a dimension is dynamic or the type has no shape."""
+    count = 1
+    for extent in type.get_shape() if isinstance(type, TensorType) else (-1,):
+        count *= max(extent, 0)
+    return count
+
+
+def uncast_text(error: TypeError) -> str | None:
+    """MLIR's text of the attribute that jaxlib has no Python class for: complex dense constants raise this error."""
+    found = _UNCAST.search(str(error))
+    return None if found is None else found.group(1)
+
+
+class AttributesToXdsl:
+    """Types and attributes of one jaxlib module as xDSL's. The module's MLIR context must be the current one.
+
+    `constants` holds the large dense constants by the handle that stands for them in the xDSL module.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self.types: dict[ir.Type, Attribute] = {}
+        self.attributes: dict[ir.Attribute, Attribute] = {}
+        self.constants: dict[str, ir.Attribute] = {}
+        self._context = context
+        self._uncast: dict[str, Attribute] = {}
+
+    def type(self, type: ir.Type) -> Attribute:
+        known = self.types.get(type)
+        if known is None:
+            known = self.types[type] = self._type(type)
+        return known
+
+    def attribute(self, attribute: ir.Attribute) -> Attribute:
+        known = self.attributes.get(attribute)
+        if known is None:
+            known = self.attributes[attribute] = self._attribute(attribute)
+        return known
+
+    def uncast(self, text: str, type: Attribute | None) -> Attribute:
+        """An attribute of which only the text can be had: a complex dense constant, of this type where it is known."""
+        known = self._uncast.get(text)
+        if known is None:
+            known = self._uncast[text] = self._uncast_attribute(text, type)
+        return known
+
+    def _type(self, type: ir.Type) -> Attribute:
+        if isinstance(type, ir.RankedTensorType) and type.encoding is None:
+            shape = [-1 if extent == _DYNAMIC else extent for extent in type.shape]
+            element = self.type(type.element_type)
+            if not isinstance(element, VerbatimType):
+                return TensorType(element, shape)
+        elif isinstance(type, ir.FunctionType):
+            inputs, results = map(self.type, type.inputs), map(self.type, type.results)
+            return FunctionType.from_lists(list(inputs), list(results))
+        elif isinstance(type, ir.TupleType):
+            return TupleType([self.type(type.get_type(index)) for index in range(type.num_types)])
+        return self._read(str(type), is_type=True)
+
+    def _attribute(self, attribute: ir.Attribute) -> Attribute:
+        if isinstance(attribute, _DENSE):
+            return self._dense(attribute)
+        if isinstance(attribute, ir.ArrayAttr):
+            try:
+                return ArrayAttr([self.attribute(part) for part in attribute])
+            except TypeError:
+                return self._read(str(attribute), is_type=False)
+        if isinstance(attribute, ir.DictAttr):
+            return self._dictionary(attribute)
+        if isinstance(attribute, ir.TypeAttr):
+            return self.type(attribute.value)
+        if isinstance(attribute, ir.FlatSymbolRefAttr):
+            return SymbolRefAttr(attribute.value)
+        if isinstance(attribute, ir.DenseI64ArrayAttr):
+            return DenseArrayBase.from_list(i64, list(attribute))
+        if isinstance(attribute, ir.StringAttr):
+            try:
+                return StringAttr(attribute.value_bytes.decode())
+            except UnicodeDecodeError:
+                return self._read(str(attribute), is_type=False)
+        return self._read(str(attribute), is_type=False)
+
+    def _dictionary(self, dictionary: ir.DictAttr) -> Attribute:
+        entries: dict[str, Attribute] = {}
+        for index in range(len(dictionary)):
+            # NamedAttribute.attr aborts the process on a complex dense constant; looking the name up raises
+            name = dictionary[index].name
+            try:
+                entries[name] = self.attribute(dictionary[name])
+            except TypeError as error:
+                text = uncast_text(error)
+                if text is None:
+                    raise
+                entries[name] = self.uncast(text, None)
+        return DictionaryAttr(entries)
+
+    def _dense(self, constant: Any) -> Attribute:
+        type = self.type(constant.type)
+        if len(constant) <= constants.LARGEST_INLINE:
+            made = constants.to_xdsl(constant, type)
+            if made is not None:
+                return made
+        return self._aside(constant, type)
+
+    def _uncast_attribute(self, text: str, type: Attribute | None) -> Attribute:
+        if type is None:
+            type = self.type(ir.Type.parse(text.rsplit(" : ", 1)[1]))
+        made = constants.from_text(text, type)
+        if not isinstance(made, DenseIntOrFPElementsAttr):
+            return VerbatimAttr(StringAttr(text))
+        if element_count(type) <= constants.LARGEST_INLINE:
+            return made
+        return self._aside(constants.to_jaxlib(made, ir.Type.parse(str(made.type.element_type))), type)
+
+    def _aside(self, constant: ir.Attribute, type: Any) -> Attribute:
+        handle = _CONSTANT.format(len(self.constants))
+        self.constants[handle] = constant
+        return DenseResourceAttr(StringAttr(handle), type)
+
+    def _read(self, text: str, is_type: bool) -> Attribute:
+        # any failure of xDSL's parser means the same: this text is not for xDSL
+        try:
+            parser = Parser(self._context, text)
+            read = parser.parse_type() if is_type else parser.parse_attribute()
+            if _same(to_text(read), text, is_type):
+                return read
+        except Exception:
+            pass
+        return VerbatimType(StringAttr(text)) if is_type else VerbatimAttr(StringAttr(text))
+
+
+class AttributesToJaxlib:
+    """xDSL's types and attributes in the current MLIR context: the very ones `imported` came from, others built anew."""
+
+    def __init__(self, imported: AttributesToXdsl) -> None:
+        # by identity, which is exact: two attributes of MLIR may read the same in xDSL
+        self._types = {id(mine): theirs for theirs, mine in imported.types.items()}
+        self._attributes = {id(mine): theirs for theirs, mine in imported.attributes.items()}
+        self._constants = imported.constants
+
+    def type(self, type: Attribute) -> ir.Type:
+        known = self._types.get(id(type))
+        return self._build_type(type) if known is None else known
+
+    def attribute(self, attribute: Attribute) -> ir.Attribute:
+        known = self._attributes.get(id(attribute))
+        return self._build(attribute) if known is None else known
+
+    def _build_type(self, type: Attribute) -> ir.Type:
+        if isinstance(type, FunctionType):
+            inputs, results = map(self.type, type.inputs.data), map(self.type, type.outputs.data)
+            return ir.FunctionType.get(list(inputs), list(results))
+        if isinstance(type, TupleType):
+            return ir.TupleType.get_tuple([self.type(part) for part in type.types.data])
+        return ir.Type.parse(to_text(type))
+
+    def _build(self, attribute: Attribute) -> ir.Attribute:
+        if isinstance(attribute, ArrayAttr):
+            return ir.ArrayAttr.get([self.attribute(part) for part in attribute.data])
+        if isinstance(attribute, DictionaryAttr):
+            return ir.DictAttr.get({name: self.attribute(part) for name, part in attribute.data.items()})
+        if isinstance(attribute, DenseResourceAttr) and attribute.resource_handle.data in self._constants:
+            return self._constants[attribute.resource_handle.data]
+        if isinstance(attribute, DenseIntOrFPElementsAttr) and isinstance(attribute.type, TensorType):
+            return constants.to_jaxlib(attribute, self.type(attribute.type.element_type))
+        if isinstance(attribute, TypeAttribute):
+            return ir.TypeAttr.get(self.type(attribute))
+        try:
+            return ir.Attribute.parse(to_text(attribute))
+        except (TypeError, ir.MLIRError) as error:
+            raise IRError(f"This attribute cannot be given back to MLIR: {to_text(attribute)} ({error})") from error
+
+
+def to_text(attribute: Attribute) -> str:
+    """The attribute or type as MLIR writes it."""
+    if isinstance(attribute, VerbatimAttr | VerbatimType):
+        return attribute.text.data
+    stream = io.StringIO()
+    Printer(stream).print_attribute(attribute)
+    return stream.getvalue()
+
+
+def _same(written: str, text: str, is_type: bool) -> bool:
+    """Whether MLIR reads `written` as the attribute that it prints as `text`."""
+    if written == text:
+        return True
+    # in a list, because the bindings cannot return a complex dense constant alone
+    return str(ir.Type.parse(written) if is_type else ir.Attribute.parse(f"[{written}]")) == (
+        text if is_type else f"[{text}]"
+    )

@@ -1,0 +1,79 @@
+"""Source locations between jaxlib's MLIR and xDSL, each made once: a program of 19,000 operations has a few hundred."""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    CallSiteLoc,
+    FileLineColLoc,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import Attribute
+
+from donation_inspector.ir.location import RANGE
+
+
+class LocationsToXdsl:
+    """Locations of one jaxlib module as xDSL's. `made` keeps what each was made from, for the way back."""
+
+    def __init__(self) -> None:
+        self.made: dict[ir.Attribute, tuple[LocationAttr, ir.Location]] = {}
+
+    def __call__(self, location: ir.Location) -> LocationAttr:
+        key = location.attr
+        known = self.made.get(key)
+        if known is None:
+            known = self.made[key] = (self._convert(location), location)
+        return known[0]
+
+    def _convert(self, location: ir.Location) -> LocationAttr:
+        if isinstance(location, ir.FileLineColLoc):
+            start = _file(location.filename, location.start_line, location.start_col)
+            end = _file(location.filename, location.end_line, location.end_col)
+            # xDSL has no range: it stands as its two ends
+            return start if start == end else FusedLoc([start, end], RANGE)
+        if isinstance(location, ir.NameLoc):
+            return NameLoc(StringAttr(location.name_str), self(location.child_loc))
+        if isinstance(location, ir.CallSiteLoc):
+            return CallSiteLoc(self(location.callee), self(location.caller))
+        if isinstance(location, ir.FusedLoc):
+            text = str(location)
+            # the bindings don't give the metadata: all of the text stands for it
+            metadata = StringAttr(text) if text.startswith("loc(fused<") else NoneAttr()
+            return FusedLoc([self(part) for part in location.locations], metadata)
+        text = str(location)
+        return UNKNOWN_LOC if text == "loc(unknown)" else FusedLoc([], StringAttr(text))
+
+
+class LocationsToJaxlib:
+    """xDSL's locations in the current MLIR context: the very ones that `imported` made, others built anew."""
+
+    def __init__(self, imported: LocationsToXdsl) -> None:
+        # by identity: hashing a deep call chain costs more than making it
+        self._known = {id(mine): theirs for mine, theirs in imported.made.values()}
+
+    def __call__(self, location: Attribute) -> ir.Location:
+        known = self._known.get(id(location))
+        return self._build(location) if known is None else known
+
+    def _build(self, location: Attribute) -> ir.Location:
+        if isinstance(location, FileLineColLoc):
+            return ir.Location.file(location.filename.data, location.line.data, location.column.data)
+        if isinstance(location, NameLoc):
+            return ir.Location.name(location.desc.data, self(location.location))
+        if isinstance(location, CallSiteLoc):
+            return ir.Location.callsite(self(location.callee), [self(location.caller)])
+        if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
+            return ir.Location.fused([self(part) for part in location.locations.data])
+        return ir.Location.unknown()
+
+
+def _file(name: str, line: int, column: int) -> FileLineColLoc:
+    return FileLineColLoc(StringAttr(name), IntAttr(line), IntAttr(column))

@@ -1,0 +1,126 @@
+"""The entry function of an xDSL module: which it is, what stands there about donation, whether that can be true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
+
+from donation_inspector.errors import IRError
+from donation_inspector.ir import size
+from donation_inspector.signature import Donation
+
+ALIAS = "tf.aliasing_output"
+DONOR = "jax.buffer_donor"
+
+
+def entry_function(module: ModuleOp) -> FuncOp:
+    """@main, otherwise the only public function.
+
+    Raises:
+      IRError: no function, none that has a body, or several public ones and no @main.
+    """
+    functions = [operation for operation in module.ops if isinstance(operation, FuncOp)]
+    return functions[
+        choose_entry(
+            [
+                (
+                    function.sym_name.data,
+                    function.sym_visibility.data if function.sym_visibility else "public",
+                    bool(function.body.blocks),
+                )
+                for function in functions
+            ]
+        )
+    ]
+
+
+def choose_entry(functions: Sequence[tuple[str, str, bool]]) -> int:
+    """Index of the entry function among (name, visibility, has a body); the rule of `entry_function`."""
+    if not functions:
+        raise IRError("There is no function in this module, so there is nothing to inspect. Give one with a @main.")
+    main = [index for index, (name, _, _) in enumerate(functions) if name == "main"]
+    public = [index for index, (_, visibility, _) in enumerate(functions) if visibility == "public"]
+    chosen = main or public
+    if len(chosen) != 1:
+        names = ", ".join(f"@{functions[index][0]}" for index in public) or "none"
+        raise IRError(
+            f"There is no @main in this module, and not one public function but {len(public)}: {names}. Name the "
+            "function to inspect @main."
+        )
+    name, _, has_body = functions[chosen[0]]
+    if not has_body:
+        raise IRError(f"@{name} is only declared here: it has no body to inspect. Give the module that defines it.")
+    return chosen[0]
+
+
+def argument_attributes(function: FuncOp) -> tuple[DictionaryAttr, ...]:
+    """One dictionary for each argument, empty where there is nothing."""
+    return _dictionaries(function.arg_attrs, len(function.function_type.inputs))
+
+
+def result_attributes(function: FuncOp) -> tuple[DictionaryAttr, ...]:
+    """One dictionary for each result, empty where there is nothing."""
+    return _dictionaries(function.res_attrs, len(function.function_type.outputs))
+
+
+def read_donation(function: FuncOp) -> Donation:
+    """What `tf.aliasing_output` and `jax.buffer_donor` say, as it stands there, right or wrong."""
+    attributes = argument_attributes(function)
+    aliases = {position: result for position, entry in enumerate(attributes) if (result := _alias(entry)) is not None}
+    donors = frozenset(position for position, entry in enumerate(attributes) if _is_donor(entry))
+    return Donation(MappingProxyType(aliases), donors)
+
+
+def alias_problems(function: FuncOp) -> tuple[str, ...]:
+    """What is wrong with the donation that stands there, one sentence each; XLA refuses or ignores such a module."""
+    problems: list[str] = []
+    types = function.function_type.outputs.data
+    donation = read_donation(function)
+    takers: dict[int, list[int]] = {}
+    for argument, result in donation.aliases.items():
+        takers.setdefault(result, []).append(argument)
+        if argument in donation.donors:
+            problems.append(f"Argument {argument} has both {ALIAS} = {result} and {DONOR}: keep one of them.")
+        if not 0 <= result < len(types):
+            problems.append(
+                f"Argument {argument} has {ALIAS} = {result}, but there is no result {result}: the function has "
+                f"{len(types)} of them, counted from 0."
+            )
+        else:
+            problems += _difference(argument, function.function_type.inputs.data[argument], result, types[result])
+    for result, arguments in takers.items():
+        if len(arguments) > 1:
+            listed = ", ".join(map(str, arguments[:-1])) + f" and {arguments[-1]}"
+            problems.append(
+                f"Arguments {listed} all claim the buffer of result {result}: only one of them can have it."
+            )
+    return tuple(problems)
+
+
+def _difference(argument: int, mine: Attribute, result: int, theirs: Attribute) -> list[str]:
+    if mine == theirs:
+        return []
+    sizes = size.nbytes(mine), size.nbytes(theirs)
+    told = f"Argument {argument}, {size.type_text(mine)}, is aliased to result {result}, {size.type_text(theirs)}"
+    if None not in sizes and sizes[0] != sizes[1]:
+        return [f"{told}: {sizes[0]} and {sizes[1]} bytes. XLA refuses buffers of unequal size."]
+    return [f"{told}: the types differ. XLA takes it only where both occupy the same bytes."]
+
+
+def _dictionaries(attributes: Sequence[DictionaryAttr] | None, count: int) -> tuple[DictionaryAttr, ...]:
+    entries = tuple(attributes) if attributes is not None else ()
+    return entries if len(entries) == count else (DictionaryAttr({}),) * count
+
+
+def _alias(entry: DictionaryAttr) -> int | None:
+    value = entry.data.get(ALIAS)
+    return value.value.data if isinstance(value, IntegerAttr) else None
+
+
+def _is_donor(entry: DictionaryAttr) -> bool:
+    value = entry.data.get(DONOR)
+    return isinstance(value, BoolAttr) and bool(value)

@@ -1,0 +1,102 @@
+"""Where in the user's program an operation comes from."""
+
+from __future__ import annotations
+
+import importlib.util
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path, PurePath
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, StringAttr
+from xdsl.ir import Attribute
+
+RANGE = StringAttr("range")
+"""Metadata of a fused location that stands for a range in a file, from its first to its second part."""
+
+_LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku", "chex", "numpy", "donation_inspector")
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place in a file (lines and columns count from 1) and JAX's name stack, such as `jit(f)/jvp()/dot_general`.
+
+    `file` is None where only a name is known; `name_stack` is "" where there is none.
+    """
+
+    file: str | None
+    line: int
+    column: int
+    name_stack: str
+
+
+_sources: dict[int, tuple[Attribute, Source | None]] = {}
+
+
+def source(location: LocationAttr) -> Source | None:
+    """The innermost frame of the user's own code, the innermost of all where there is none; None when nothing is known.
+
+    A file of an installed package (under site-packages or dist-packages), of Python's own library, or of a package such
+    as JAX wherever it is installed, is not the user's.
+    """
+    # by identity: operations share locations, and hashing a deep call chain costs more than reading it
+    known = _sources.get(id(location))
+    if known is None or known[0] is not location:
+        if len(_sources) > _REMEMBERED:
+            _sources.clear()
+        known = _sources[id(location)] = (location, _read(location))
+    return known[1]
+
+
+def name(location: Attribute) -> str | None:
+    """The outermost name in a location: a leaf's path on an argument, the name stack on an operation."""
+    if isinstance(location, NameLoc):
+        return location.desc.data
+    if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
+        return next((found for part in location.locations.data if (found := name(part)) is not None), None)
+    return None
+
+
+def _read(location: Attribute) -> Source | None:
+    stack = name(location) or ""
+    frames = list(_frames(location))
+    frame = next((frame for frame in frames if not _is_library(frame.filename.data)), frames[0] if frames else None)
+    if frame is None:
+        return Source(None, 0, 0, stack) if stack else None
+    return Source(frame.filename.data, frame.line.data, frame.column.data, stack)
+
+
+def _frames(location: Attribute) -> Iterator[FileLineColLoc]:
+    """The call chain, innermost frame first."""
+    if isinstance(location, FileLineColLoc):
+        yield location
+    elif isinstance(location, NameLoc):
+        yield from _frames(location.location)
+    elif isinstance(location, CallSiteLoc):
+        yield from _frames(location.callee)
+        yield from _frames(location.caller)
+    elif isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
+        parts = location.locations.data
+        for part in parts[:1] if location.metadata == RANGE else parts:
+            yield from _frames(part)
+
+
+@cache
+def _is_library(file: str) -> bool:
+    if file.startswith("<frozen ") or file == "<string>":
+        return True
+    path = PurePath(file)
+    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(root) for root in _library_roots())
+
+
+@cache
+def _library_roots() -> tuple[Path, ...]:
+    roots = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    for package in _LIBRARIES:
+        found = importlib.util.find_spec(package)
+        if found is not None and found.submodule_search_locations:
+            roots += [Path(place) for place in found.submodule_search_locations]
+    return tuple(dict.fromkeys(roots))

@@ -1,0 +1,70 @@
+"""What the other files need of a jaxlib module: a context with JAX's dialects, the entry function, a clone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
+
+from donation_inspector.errors import IRError
+from donation_inspector.ir.entry import choose_entry
+
+
+def make_context() -> ir.Context:
+    """An MLIR context of our own with every dialect that JAX registers; dialects it doesn't know stay opaque."""
+    registry = ir.DialectRegistry()
+    # no public name registers the upstream dialects, and importing jax for it is not for this layer
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (sdy, mpmd, chlo, stablehlo):
+        cast(Any, dialect).register_dialect(context)
+    cast(Any, mhlo).register_mhlo_dialect(context)
+    context.allow_unregistered_dialects = True
+    return context
+
+
+def clone(module: ir.Module) -> ir.Module:
+    """A module in the same context, which may be changed."""
+    made = ir.Module.create(module.operation.location)
+    for name, value in module.operation.attributes.items():
+        made.operation.attributes[name] = value
+    end = ir.InsertionPoint(made.body)
+    for operation in module.body.operations:
+        operation.operation.clone(end)
+    return made
+
+
+def entry_operation(module: ir.Module) -> ir.Operation:
+    """@main, otherwise the only public function; IRError when there is none."""
+    functions = [operation.operation for operation in module.body.operations]
+    functions = [operation for operation in functions if operation.name == "func.func"]
+    chosen = choose_entry(
+        [
+            (_string(function, "sym_name"), _string(function, "sym_visibility") or "public", bool(_blocks(function)))
+            for function in functions
+        ]
+    )
+    return functions[chosen]
+
+
+def entry_block(function: ir.Operation) -> ir.Block:
+    """The only block of a function; IRError where there are several, which no pass of donation changes."""
+    blocks = _blocks(function)
+    if len(blocks) != 1:
+        raise IRError(
+            f"@{_string(function, 'sym_name')} has {len(blocks)} blocks. Materializations can be shown only where one "
+            "block ends in the one return."
+        )
+    return blocks[0]
+
+
+def _blocks(function: ir.Operation) -> list[ir.Block]:
+    return list(function.regions[0].blocks)
+
+
+def _string(operation: ir.Operation, name: str) -> str:
+    return cast(Any, operation.attributes[name]).value if name in operation.attributes else ""

@@ -1,0 +1,106 @@
+"""Bytes, shape and dtype of a type, as numpy and ml_dtypes count them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from xdsl.dialects.builtin import (
+    ComplexType,
+    IntegerType,
+    MemRefType,
+    Signedness,
+    TensorType,
+    TupleType,
+    UnregisteredAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+from donation_inspector.ir.dialect import VerbatimType
+from donation_inspector.signature import Shape
+
+_FLOATS = {
+    "bf16": ("bfloat16", 2),
+    "f16": ("float16", 2),
+    "f32": ("float32", 4),
+    "f64": ("float64", 8),
+    "f8E3M4": ("float8_e3m4", 1),
+    "f8E4M3": ("float8_e4m3", 1),
+    "f8E4M3FN": ("float8_e4m3fn", 1),
+    "f8E4M3FNUZ": ("float8_e4m3fnuz", 1),
+    "f8E4M3B11FNUZ": ("float8_e4m3b11fnuz", 1),
+    "f8E5M2": ("float8_e5m2", 1),
+    "f8E5M2FNUZ": ("float8_e5m2fnuz", 1),
+    "f8E8M0FNU": ("float8_e8m0fnu", 1),
+    "f6E2M3FN": ("float6_e2m3fn", 1),
+    "f6E3M2FN": ("float6_e3m2fn", 1),
+    "f4E2M1FN": ("float4_e2m1fn", 1),
+}
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
+_INTEGER_WIDTHS = (2, 4, 8, 16, 32, 64)
+_TOKENS = ("stablehlo.token", "mhlo.token")
+
+
+def is_token(type: Attribute) -> bool:
+    """Whether values of this type only order effects and hold no data."""
+    return isinstance(type, UnregisteredAttr) and type.attr_name.data in _TOKENS
+
+
+def dtype(element: Attribute) -> tuple[str, int] | None:
+    """numpy's (or ml_dtypes') name and item size in bytes of an element type; None where there is none.
+
+    Types of less than a byte take one, as in `jax.Array.nbytes`.
+    """
+    if isinstance(element, IntegerType):
+        width = element.width.data
+        if width == 1:
+            return "bool", 1
+        if width not in _INTEGER_WIDTHS:
+            return None
+        kind = "uint" if element.signedness.data is Signedness.UNSIGNED else "int"
+        return f"{kind}{width}", max(1, width // 8)
+    if isinstance(element, ComplexType):
+        part = dtype(element.element_type)
+        if part is None or part[0] not in _COMPLEX:
+            return None
+        return _COMPLEX[part[0]], 2 * part[1]
+    return _FLOATS.get(element.text.data if isinstance(element, VerbatimType) else element.name)
+
+
+def nbytes(type: Attribute) -> int | None:
+    """Bytes of one value of this type, whole (not per device); 0 for a token; None when unknown.
+
+    Unknown are dynamic and unranked shapes and element types that numpy and ml_dtypes don't have.
+    """
+    if is_token(type):
+        return 0
+    if isinstance(type, TupleType):
+        parts = [nbytes(part) for part in type.types.data]
+        return None if None in parts else sum(part for part in parts if part is not None)
+    shape, element = _shape_element(type)
+    known = dtype(element)
+    if known is None:
+        return None
+    sizes = [size for size in shape if size is not None]
+    return prod(sizes) * known[1] if len(sizes) == len(shape) else None
+
+
+def shape_dtype(type: Attribute) -> tuple[Shape, str]:
+    """Shape (None where dynamic) and dtype in numpy's words; a type that numpy lacks is named as MLIR prints it."""
+    if is_token(type):
+        return (), "token"
+    shape, element = _shape_element(type)
+    known = dtype(element)
+    return shape, known[0] if known else type_text(element)
+
+
+def type_text(type: Attribute) -> str:
+    """The type as MLIR prints it."""
+    return type.text.data if isinstance(type, VerbatimType) else str(type)
+
+
+def _shape_element(type: Attribute) -> tuple[Shape, Attribute]:
+    if isinstance(type, TensorType | VectorType | MemRefType):
+        shape = tuple(None if size == -1 else size for size in type.get_shape())
+        return shape, type.get_element_type()
+    return (), type
