@@ -1,1 +1,74 @@
-"""See what buffer donation does to a JAX program."""
+"""See what buffer donation does to a JAX program: live ranges, verdicts with reasons, the real xDSL pass, measured memory.
+
+`%load_ext donation_inspector`, then `%donation step(params, batch)`; or `di.inspect(step, params, batch)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from donation_inspector.analysis.donation import Argument as Argument
+    from donation_inspector.analysis.donation import Result as Result
+    from donation_inspector.analysis.donation import Verdict as Verdict
+    from donation_inspector.analysis.live_range import LiveRange as LiveRange
+    from donation_inspector.analysis.memory import MemoryCurve as MemoryCurve
+    from donation_inspector.answers import Applied as Applied
+    from donation_inspector.answers import Comparison as Comparison
+    from donation_inspector.answers import Measurement as Measurement
+    from donation_inspector.errors import CompileError as CompileError
+    from donation_inspector.errors import DonationInspectorError as DonationInspectorError
+    from donation_inspector.errors import IRError as IRError
+    from donation_inspector.errors import MeasureError as MeasureError
+    from donation_inspector.errors import PassError as PassError
+    from donation_inspector.errors import PathError as PathError
+    from donation_inspector.errors import TraceError as TraceError
+    from donation_inspector.inspection import Inspection as Inspection
+    from donation_inspector.inspection import inspect as inspect
+    from donation_inspector.inspection import inspect_ir as inspect_ir
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Argument": "analysis.donation",
+    "Result": "analysis.donation",
+    "Verdict": "analysis.donation",
+    "LiveRange": "analysis.live_range",
+    "MemoryCurve": "analysis.memory",
+    "Applied": "answers",
+    "Comparison": "answers",
+    "Measurement": "answers",
+    "CompileError": "errors",
+    "DonationInspectorError": "errors",
+    "IRError": "errors",
+    "MeasureError": "errors",
+    "PassError": "errors",
+    "PathError": "errors",
+    "TraceError": "errors",
+    "Inspection": "inspection",
+    "inspect": "inspection",
+    "inspect_ir": "inspection",
+}
+
+__all__ = ["__version__", "load_ipython_extension", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    # Importing the package loads neither jax nor a widget: `%load_ext` and `import` stay instant.
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext donation_inspector`: makes `%donation` known."""
+    from donation_inspector.magic import DonationMagics
+
+    ipython.register_magics(DonationMagics)

@@ -54,12 +54,17 @@ class Applied:
 
 @dataclass(frozen=True)
 class Variant:
-    """One compiled variant: XLA's own figures, or the reason why there are none."""
+    """One compiled variant: XLA's own figures, or the reason why there are none.
+
+    `input_output_alias` maps flat arguments to flat results, as the compiled module says. `seconds` is the time of the
+    compile. `status` is "ok" or how it ended, with the reason in `error`.
+    """
 
     name: str
     memory: Memory | None
     input_output_alias: Mapping[int, int]
     seconds: float | None
+    status: str
     error: str | None
     missing_pairs: tuple[tuple[int, int], ...] = ()
     """Pairs (flat argument, flat result) that were asked for and that the compiled module does not have."""

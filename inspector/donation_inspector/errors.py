@@ -34,7 +34,3 @@ class CompileError(DonationInspectorError):
 
 class MeasureError(DonationInspectorError):
     """A variant cannot be run here, with the reason."""
-
-
-class Cancelled(DonationInspectorError):
-    """The user cancelled a running compile or measurement; what was finished before is kept."""

@@ -7,13 +7,13 @@ one lock keeps MLIR contexts to one thread at a time, since a widget asks from o
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from donation_inspector.analysis.live_range import LiveRanges
+from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
@@ -22,8 +22,7 @@ from donation_inspector.signature import Donation, Signature
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
-_HELD_BYTES = 1 << 20
-"""Inputs above this size are not kept alive by looking at them: an inspector must not fill the device."""
+    from donation_inspector.xla.program import Program
 
 
 @dataclass(frozen=True)
@@ -36,26 +35,61 @@ class Whole:
     """False where JAX dropped every leaf: there is nothing to donate."""
 
 
+class Origin(Protocol):
+    """Where a program comes from: what only a JAX lowering, or only a file, can say about it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def module(self) -> Any:
+        """The `jaxlib.mlir.ir.Module`: cloned, never mutated."""
+        ...
+
+    @property
+    def signature(self) -> Signature: ...
+    @property
+    def platform(self) -> str: ...
+    def decide(self, leaves: frozenset[int]) -> Donation:
+        """What becomes of exactly these donated leaves."""
+        ...
+
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
+        """What is to be told when these leaves are donated, silent cases among it."""
+        ...
+
+    def line_that_donates(self, names: Sequence[str]) -> str | None:
+        """The line of code that donates these whole arguments."""
+        ...
+
+    def jaxpr(self) -> str | None: ...
+    def program(self, module: Any) -> Program:
+        """What a child process needs to compile `module`, a clone with other donation attributes."""
+        ...
+
+    def values(self) -> tuple[Any, ...]:
+        """One entry for each position of the entry function: the caller's array, None where there is none (any more)."""
+        ...
+
+
 @dataclass(eq=False)
 class Subject:
-    """The traced program. `decide` says what JAX makes of another set of donated leaves, `warned` those it warns about."""
+    """A program from its origin, with what is derived from it once."""
 
-    name: str
-    module: Any
-    signature: Signature
-    donation: Donation
-    decide: Callable[[frozenset[int]], tuple[Donation, frozenset[int]]]
-    lowered: Any | None
-    notes: tuple[str, ...] = ()
+    origin: Origin
     lock: threading.RLock = field(default_factory=threading.RLock)
     answers: dict[object, Any] = field(default_factory=dict[object, Any])
     """Finished comparisons and measurements: they outlive a toggle and its return."""
+
+    @property
+    def signature(self) -> Signature:
+        """The user's flat arguments and results."""
+        return self.origin.signature
 
     @cached_property
     def imported(self) -> Imported:
         """The module as xDSL IR."""
         with self.lock:
-            return import_module(self.module)
+            return import_module(self.origin.module)
 
     @cached_property
     def func(self) -> FuncOp:
@@ -66,12 +100,12 @@ class Subject:
     def text(self) -> Text:
         """The module as pretty StableHLO, as lowered."""
         with self.lock:
-            return pretty(self.module)
+            return pretty(self.origin.module)
 
     @cached_property
     def jaxpr(self) -> str | None:
         """The jaxpr's text, None where JAX gives none."""
-        return None if self.lowered is None else self.lowered.jaxpr()
+        return self.origin.jaxpr()
 
     @cached_property
     def argument_paths(self) -> Mapping[int, str]:
@@ -95,6 +129,11 @@ class Subject:
             return LiveRanges(self.func, names=self.argument_paths)
 
     @cached_property
+    def memory(self) -> MemoryCurve:
+        """The curve with nothing donated."""
+        return curve(self.ranges)
+
+    @cached_property
     def wholes(self) -> tuple[Whole, ...]:
         """The arguments as the user wrote them, in order."""
         leaves: dict[str, list[int]] = {}
@@ -105,26 +144,3 @@ class Subject:
             Whole(name, tuple(indices), togglable=any(index in kept for index in indices))
             for name, indices in leaves.items()
         )
-
-
-class HeldInput:
-    """One of the caller's arrays, kept alive only while it is small.
-
-    `value()` is the array, or None once the caller let go of it or donated it.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self._value: Any = value
-        self._reference: weakref.ref[Any] | None = None
-        if getattr(value, "nbytes", 0) > _HELD_BYTES:
-            try:
-                self._reference, self._value = weakref.ref(value), None
-            except TypeError:
-                # Nothing weak can be held of it: keep it, as the caller's own variable would.
-                self._reference = None
-
-    def value(self) -> Any | None:
-        """The array while it can still be read."""
-        held = self._value if self._reference is None else self._reference()
-        deleted = getattr(held, "is_deleted", None)
-        return None if deleted is not None and deleted() else held

@@ -1,0 +1,48 @@
+"""`donation-inspector FILE`: the report on a StableHLO file, from the shell."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from donation_inspector import __version__
+from donation_inspector.errors import DonationInspectorError
+from donation_inspector.inspection import DEFAULT_PIPELINE, inspect_ir
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; 0 when there is a report, 1 when there is only an error."""
+    options = _parser().parse_args(arguments)
+    try:
+        inspection = inspect_ir(options.file).with_pipeline(options.pipeline)
+        if options.donate:
+            inspection = inspection.donate(*options.donate)
+        if options.compare:
+            inspection.compare(progress=_progress if sys.stderr.isatty() else None)
+        if options.html:
+            inspection.to_html(options.html)
+        print(inspection.report())
+    except DonationInspectorError as error:
+        print(f"donation-inspector: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="donation-inspector",
+        description="What buffer donation does to a StableHLO program: verdicts, live memory, the xDSL pass.",
+    )
+    parser.add_argument("file", type=pathlib.Path, help="MLIR text or bytecode")
+    parser.add_argument("-p", "--pipeline", default=DEFAULT_PIPELINE, help="as for xdsl-opt (default: %(default)s)")
+    parser.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")
+    parser.add_argument("--compare", action="store_true", help="compile with XLA for this machine")
+    parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    return parser
+
+
+def _progress(step: int, steps: int, label: str) -> None:
+    print(f"\r{label}, {step} of {steps} ", end="\n" if step == steps else "", file=sys.stderr, flush=True)

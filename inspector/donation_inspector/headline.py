@@ -1,0 +1,133 @@
+"""The sentences that come first: what donation saves here, and the line of code to change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.saving import saving_sentence
+from donation_inspector.units import format_bytes
+
+if TYPE_CHECKING:
+    from donation_inspector.answers import Comparison, Measurement
+    from donation_inspector.inspection import Inspection
+
+REUSED = (Verdict.ALIASED, Verdict.DONOR)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a sentence; the strong ones carry the numbers that matter."""
+
+    text: str
+    strong: bool = False
+
+
+def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment, ...]:
+    """One sentence with the numbers that matter, as far as they are known; `measured` False leaves the runs out."""
+    if not inspection.arguments:
+        return (Segment(f"{inspection.name} has no array arguments: there is nothing to donate."),)
+    comparison = inspection.comparison
+    if not any(argument.donated for argument in inspection.arguments):
+        return _nothing_donated(inspection, comparison)
+    saved = None if comparison is None else comparison.saved("jax")
+    none = None if comparison is None else comparison.variants["none"].memory
+    if comparison is None or saved is None or none is None:
+        return _not_compiled(inspection)
+    of_total = f"{format_bytes(abs(saved))} of {format_bytes(none.total)}"
+    if saved > 0:
+        sentence = [Segment("Donation saves "), Segment(f"{of_total} ({saved / none.total:.0%})", strong=True)]
+    elif saved == 0:
+        sentence = [Segment("Donation saves "), Segment(f"nothing of {format_bytes(none.total)}", strong=True)]
+    else:
+        sentence = [Segment("Donation "), Segment(f"costs {format_bytes(-saved)}", strong=True), Segment(" more")]
+    sentence.append(Segment(f", compiled for {comparison.target}"))
+    runs = inspection.measurement if measured else None
+    peak_saved = None if runs is None else runs.saved("jax")
+    if peak_saved is not None:
+        sentence += [Segment("; measured "), Segment(format_bytes(peak_saved), strong=True)]
+    return (*sentence, Segment("."))
+
+
+def details(inspection: Inspection) -> str:
+    """The sentence below the headline: where the saving comes from, or how to learn it."""
+    comparison = inspection.comparison
+    if comparison is None:
+        peak = inspection.program_memory
+        baseline = inspection.baseline_memory
+        changed = f", {format_bytes(baseline.peak)} with nothing donated" if baseline.peak != peak.peak else ""
+        return (
+            f"Predicted from the program's order: at most {format_bytes(peak.peak)} live at once{changed}. "
+            "Compare asks XLA, Measure runs it."
+        )
+    none, jax = comparison.variants["none"], comparison.variants["jax"]
+    if none.memory is None or jax.memory is None:
+        return f"Not compiled: {none.error or jax.error}"
+    sentence = f"By XLA's totals: {saving_sentence(none.memory, jax.memory)}"
+    made = comparison.variants["pass"]
+    if made.memory is not None and made.memory != jax.memory:
+        saved = none.memory.total - made.memory.total
+        sentence += f" With the pairs of the xDSL pass: {_saves(saved)}."
+    return sentence
+
+
+def measured_sentence(measurement: Measurement) -> str:
+    """What the runs showed, the failed ones named."""
+    failures = [f"{variant.name}: {variant.error or variant.status}" for variant in measurement.failures()]
+    saved = measurement.saved("jax")
+    parts: list[str] = []
+    if saved is not None:
+        parts.append(f"Measured: donation saves {format_bytes(saved)} at the peak")
+    elif not failures:
+        parts.append("The peak is unknown on this system: it needs Linux's /proc")
+    if measurement.outputs_equal is not None:
+        parts.append("all outputs are bit-equal" if measurement.outputs_equal else "the outputs differ")
+    parts.append(f"{measurement.inputs} inputs, {measurement.runs} runs each")
+    return "; ".join([*parts, *failures]) + "."
+
+
+def fix(inspection: Inspection) -> str | None:
+    """The line that donates what is chosen here and what could be; None where the function already does."""
+    wholes = inspection.wholes
+    candidates = {argument.index for argument in inspection.candidates}
+    chosen = {whole.name for whole in wholes if any(inspection.arguments[leaf].donated for leaf in whole.leaves)}
+    worth = {whole.name for whole in wholes if _mostly(inspection, whole.leaves, candidates)}
+    already = {whole.name for whole in wholes if any(leaf in inspection.donated_by_function for leaf in whole.leaves)}
+    names = [whole.name for whole in wholes if whole.name in chosen | worth]
+    if not names or set(names) == already:
+        return None
+    return inspection.line_that_donates(names)
+
+
+def _mostly(inspection: Inspection, leaves: tuple[int, ...], candidates: set[int]) -> bool:
+    size = sum(inspection.arguments[leaf].nbytes or 0 for leaf in leaves)
+    free = sum(inspection.arguments[leaf].nbytes or 0 for leaf in leaves if leaf in candidates)
+    return size > 0 and 2 * free >= size
+
+
+def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> tuple[Segment, ...]:
+    possible = sum(argument.nbytes or 0 for argument in inspection.candidates)
+    sentence = [Segment("Nothing is donated")]
+    if possible:
+        sentence += [Segment("; "), Segment(f"{format_bytes(possible)} of arguments could be", strong=True)]
+    else:
+        sentence.append(Segment(", and no result could take over an argument's buffer"))
+    total = None if comparison is None else comparison.variants["none"].memory
+    if comparison is not None and total is not None:
+        sentence.append(Segment(f". It takes {format_bytes(total.total)}, compiled for {comparison.target}"))
+    return (*sentence, Segment("."))
+
+
+def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
+    arguments = inspection.arguments
+    donated = sum(argument.nbytes or 0 for argument in arguments if argument.donated)
+    reused = sum(argument.nbytes or 0 for argument in arguments if argument.verdict in REUSED)
+    numbers = Segment(f"{format_bytes(reused)} of {format_bytes(donated)} donated", strong=True)
+    return (numbers, Segment(" can be reused for results."))
+
+
+def _saves(saved: int) -> str:
+    if saved == 0:
+        return "saves nothing"
+    return f"saves {format_bytes(saved)}" if saved > 0 else f"costs {format_bytes(-saved)} more"

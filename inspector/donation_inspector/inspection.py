@@ -1,0 +1,281 @@
+"""Inspection: one traced program, what is donated, and every question that can be asked of it.
+
+An Inspection is immutable. `donate` and `keep` give a new one that shares all that donation does not change (see
+`subject.py`). Answers are computed when asked for and kept.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from donation_inspector import compiling
+from donation_inspector.analysis import donation as decisions
+from donation_inspector.analysis.donation import Argument, Result
+from donation_inspector.analysis.live_range import LiveRanges
+from donation_inspector.analysis.memory import MemoryCurve, curve
+from donation_inspector.answers import Applied, Comparison, Measurement
+from donation_inspector.applying import Pipeline, apply, pipeline_name
+from donation_inspector.ir.text import Text
+from donation_inspector.selection import select
+from donation_inspector.signature import Donation
+from donation_inspector.origins import FromFile, FromFunction
+from donation_inspector.subject import Subject, Whole
+
+if TYPE_CHECKING:
+    from donation_inspector.xla.compile import Progress
+
+DEFAULT_PIPELINE = "jax-use-donated-arguments"
+
+
+def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
+    """Trace and lower `fn` as it would be called with these arguments; nothing is executed and nothing changed.
+
+    `fn` is a callable on array pytrees, a `jax.jit` function (its own donation, static arguments, shardings and
+    compiler options are honoured), a wrapper around one such as `nnx.jit` or `eqx.filter_jit`, or a `jax.stages.Traced`
+    or `Lowered` alone. Arguments may be arrays or `jax.ShapeDtypeStruct`.
+
+    Raises:
+      TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.
+    """
+    return Inspection(Subject(FromFunction(fn, args, kwargs)))
+
+
+def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
+    """Inspect StableHLO: MLIR text, MLIR bytecode, or a file with either.
+
+    Raises:
+      IRError: no such file, no MLIR, or no function to look at; the message has the line.
+    """
+    return Inspection(Subject(FromFile(source)))
+
+
+class Inspection:
+    """One program with one set of donated arguments. Made by `inspect` and `inspect_ir`."""
+
+    def __init__(self, subject: Subject, donated: frozenset[int] | None = None, pipeline: Pipeline = DEFAULT_PIPELINE):
+        """`donated` holds leaf indices; None means as the function itself donates."""
+        self._subject = subject
+        self._donated = self.donated_by_function if donated is None else donated
+        self._pipeline = pipeline
+
+    # ---- what is there
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self._subject.origin.name
+
+    @property
+    def jaxpr(self) -> str | None:
+        """The jaxpr's text; None where JAX gives none (a `Lowered`, a file)."""
+        return self._subject.jaxpr
+
+    @property
+    def ir(self) -> str:
+        """The program as pretty StableHLO with this donation, big constants elided."""
+        return self.apply().before
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noticed while tracing, donation that has no effect among it, in plain sentences."""
+        return self._subject.origin.notes(self._donated, self.donation)
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline that `apply`, `compare` and `measure` use when none is given, as xdsl-opt writes it."""
+        return pipeline_name(self._pipeline)
+
+    @property
+    def wholes(self) -> tuple[Whole, ...]:
+        """The arguments as the user wrote them, each with the leaves below it."""
+        return self._subject.wholes
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Every flat argument in JAX's order, dropped ones included, with its verdict and the reason."""
+        return self._verdicts[0]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Every flat result in JAX's order."""
+        return self._verdicts[1]
+
+    @cached_property
+    def candidates(self) -> tuple[Argument, ...]:
+        """Arguments that are not donated and could be, most bytes first."""
+        return decisions.candidates(*self._verdicts)
+
+    @cached_property
+    def donation(self) -> Donation:
+        """What JAX makes of the donated arguments, by position in the entry function."""
+        return self._subject.origin.decide(self._donated)
+
+    @cached_property
+    def live_ranges(self) -> LiveRanges:
+        """The live range of every value of the entry function, in the StableHLO's program order (not XLA's schedule)."""
+        return self._subject.ranges.with_donated(self.donation.positions)
+
+    @cached_property
+    def program_memory(self) -> MemoryCurve:
+        """Live bytes over the operations of the entry function, in program order (not XLA's schedule)."""
+        return curve(self.live_ranges)
+
+    @property
+    def platform(self) -> str:
+        """The platform that the program is compiled for, as "cpu"."""
+        return self._subject.origin.platform
+
+    @property
+    def text(self) -> Text:
+        """The program as lowered, line by line, with the line of each operation of the entry function."""
+        return self._subject.text
+
+    @property
+    def baseline_ranges(self) -> LiveRanges:
+        """The live ranges with nothing donated."""
+        return self._subject.ranges
+
+    @property
+    def baseline_memory(self) -> MemoryCurve:
+        """The curve with nothing donated."""
+        return self._subject.memory
+
+    @property
+    def donated_by_function(self) -> frozenset[int]:
+        """The leaves that the function itself donates, before any `donate` or `keep`."""
+        return frozenset(leaf.index for leaf in self._subject.signature.arguments if leaf.donated)
+
+    def line_that_donates(self, names: Sequence[str]) -> str | None:
+        """The line of code that donates these whole arguments; None where there is no function to write it for."""
+        return self._subject.origin.line_that_donates(names)
+
+    # ---- other donated sets and pipelines
+
+    def donate(self, *paths: str) -> Inspection:
+        """The same program with these arguments donated too: a path is a leaf or a prefix, as `opt_state`, `params['w']`.
+
+        JAX's own code decides what becomes of them. Raises PathError for a path that does not exist.
+        """
+        return Inspection(self._subject, self._donated | select(self._subject.signature, paths), self._pipeline)
+
+    def keep(self, *paths: str) -> Inspection:
+        """The same program with these arguments not donated. Raises PathError for a path that does not exist."""
+        return Inspection(self._subject, self._donated - select(self._subject.signature, paths), self._pipeline)
+
+    def with_pipeline(self, pipeline: Pipeline) -> Inspection:
+        """The same program and donation with another pipeline for `apply`, `compare` and `measure`."""
+        return Inspection(self._subject, self._donated, pipeline)
+
+    # ---- the pass, XLA, the device
+
+    def apply(self, pipeline: Pipeline | None = None) -> Applied:
+        """Run a pipeline on the program: xdsl-opt's string or ModulePass objects; None is this Inspection's own.
+
+        Raises:
+          PassError: the pipeline does not exist or fails on this program.
+        """
+        chosen = self._pipeline if pipeline is None else pipeline
+        if chosen is self._pipeline:
+            return self._applied
+        return apply(self._subject, self.donation, chosen)
+
+    def compare(
+        self,
+        target: str | None = None,
+        pipeline: Pipeline | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Comparison:
+        """Compile the variants "none", "jax" and "pass" with XLA, in a child process, for the platform of the lowering.
+
+        `progress(step, steps, label)` is called as variants finish; setting `cancel` ends the child at once.
+        A variant that XLA refuses is part of the answer. A finished comparison is kept.
+
+        Raises:
+          CompileError: a target that is not this program's platform.
+          Cancelled: `cancel` was set, or Ctrl-C, before the end.
+        """
+        applied = self.apply(pipeline)
+        return compiling.compare(self._subject, self.donation, applied, target, progress, cancel)
+
+    def measure(
+        self,
+        inputs: str = "real",
+        runs: int = 5,
+        timeout: float = 60.0,
+        pipeline: Pipeline | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """Run each variant in a fresh process and measure its peak memory and time.
+
+        `inputs`: "real" takes the caller's arrays where they are still alive and generates the others, "generated"
+        generates all. `timeout` is in seconds for each variant. A variant that fails is part of the answer.
+
+        Raises:
+          MeasureError: the program cannot run outside this process, with the reason.
+          Cancelled: `cancel` was set, or Ctrl-C, before the end.
+        """
+        applied = self.apply(pipeline)
+        return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, progress, cancel)
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The finished comparison of this donation and pipeline, if there is one."""
+        return compiling.kept_comparison(self._subject, self.donation, self._applied)
+
+    @property
+    def measurement(self) -> Measurement | None:
+        """The finished measurement of this donation and pipeline, if there is one."""
+        return compiling.kept_measurement(self._subject, self.donation, self._applied)
+
+    # ---- for people
+
+    def report(self) -> str:
+        """Everything known so far as text: verdicts with reasons, the pass, what was compiled and measured."""
+        from donation_inspector import report
+
+        return report.text(self)
+
+    def to_html(self, path: str | pathlib.Path) -> None:
+        """Write the report as one HTML page that needs nothing else."""
+        from donation_inspector import report
+
+        pathlib.Path(path).write_text(report.page(self), encoding="utf-8")
+
+    def widget(self) -> Any:
+        """The interactive widget on this Inspection; needs anywidget."""
+        from donation_inspector.widget import DonationWidget
+
+        return DonationWidget(self)
+
+    def __repr__(self) -> str:
+        donated = sum(argument.donated for argument in self.arguments)
+        return f"<Inspection {self.name}: {len(self.arguments)} arguments, {donated} donated>"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        return self._widget._repr_mimebundle_(**kwargs)
+
+    # ---- kept answers
+
+    @cached_property
+    def _widget(self) -> Any:
+        return self.widget()
+
+    @cached_property
+    def _verdicts(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
+        signature, donation = self._subject.signature, self.donation
+        kept = {leaf.index for leaf in signature.arguments if leaf.position not in {None, *donation.positions}}
+        return decisions.verdicts(signature, donation, donated=self._donated, warned=self._donated & kept)
+
+    @cached_property
+    def _applied(self) -> Applied:
+        return apply(self._subject, self.donation, self._pipeline)
+
+

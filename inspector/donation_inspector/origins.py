@@ -1,0 +1,153 @@
+"""The two origins of a program: a function that JAX lowered, and a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from donation_inspector.analysis.fifo import pair_in_order
+from donation_inspector.errors import IRError
+from donation_inspector.frameworks import step
+from donation_inspector.ir import entry, source
+from donation_inspector.ir.importer import import_module
+from donation_inspector.signature import Donation, Signature
+from donation_inspector.xla import lowering, modules, notes
+
+if TYPE_CHECKING:
+    from donation_inspector.xla.program import Program
+
+_HELD_BYTES = 1 << 20
+"""Inputs above this size are not kept alive by looking at them: an inspector must not fill the device."""
+
+
+class FromFunction:
+    """A function as JAX lowered it for the caller's arguments."""
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Trace and lower, once. Raises TraceError."""
+        lowered = step.lower(fn, args, kwargs)
+        self._held = tuple(HeldInput(value) for value in lowered.inputs)
+        self._lowered = dataclasses.replace(lowered, inputs=())
+        self.name: str = lowered.name
+        self.module: Any = lowered.module
+        self.signature: Signature = lowered.signature
+
+    @cached_property
+    def platform(self) -> str:
+        """The platform it was lowered for."""
+        return self._lowered.program().platform
+
+    def decide(self, leaves: frozenset[int]) -> Donation:
+        """JAX's own pairing."""
+        return lowering.decide(self._lowered, leaves)
+
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
+        """JAX's warnings and silences for this donated set; what tracing itself had to say."""
+        signature = self.signature
+        unusable = notes.unusable(signature, donation, leaves)
+        of_set = [
+            *([notes.unusable_note(signature, unusable)] if unusable else []),
+            *notes.same_array_notes(signature, self._lowered.shared, leaves),
+            *notes.dropped_note(signature, leaves),
+        ]
+        changing = {"unusable", "same array", "dropped"}
+        of_trace = [note for note in (*self._lowered.warnings, *self._lowered.notes) if note.kind not in changing]
+        return tuple(str(note) for note in (*of_set, *of_trace))
+
+    def line_that_donates(self, names: Sequence[str]) -> str | None:
+        """`jax.jit` with `donate_argnames`; None where an argument has no name of its own."""
+        if not all(name.isidentifier() for name in (*names, self.name)):
+            return None
+        written = "".join(f'"{name}", ' for name in names).rstrip()
+        return f"{self.name} = jax.jit({self.name}, donate_argnames=({written if len(names) == 1 else written[:-1]}))"
+
+    def jaxpr(self) -> str | None:
+        """The traced program as JAX prints it."""
+        return self._lowered.jaxpr()
+
+    def program(self, module: Any) -> Program:
+        """With the compile options that JAX itself would use."""
+        return self._lowered.program(module)
+
+    def values(self) -> tuple[Any, ...]:
+        """The caller's arrays that are still alive."""
+        inputs = tuple(held.value() for held in self._held)
+        return dataclasses.replace(self._lowered, inputs=inputs).values()
+
+
+class HeldInput:
+    """One of the caller's arrays, kept alive only while it is small."""
+
+    def __init__(self, value: Any) -> None:
+        self._value: Any = value
+        self._reference: weakref.ref[Any] | None = None
+        if getattr(value, "nbytes", 0) > _HELD_BYTES:
+            try:
+                self._reference, self._value = weakref.ref(value), None
+            except TypeError:
+                # Nothing weak can be held of it: keep it, as the caller's own variable would.
+                self._reference, self._value = None, value
+
+    def value(self) -> Any | None:
+        """The array; None once the caller let go of it or donated it, and where only a shape was given."""
+        held = self._value if self._reference is None else self._reference()
+        deleted = getattr(held, "is_deleted", None)
+        gone = deleted is not None and deleted()
+        return None if gone or type(held).__name__ == "ShapeDtypeStruct" else held
+
+
+class FromFile:
+    """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
+
+    def __init__(self, given: str | bytes | pathlib.Path) -> None:
+        """Parse it. Raises IRError."""
+        data, self.name = _read(given)
+        self.module: Any = source.parse(data)
+        func = entry.entry_function(import_module(self.module).module)
+        self.signature: Signature = entry.read_signature(func)
+        self._written = entry.read_donation(func)
+        self._problems = entry.alias_problems(func)
+
+    @property
+    def platform(self) -> str:
+        """This machine's default platform."""
+        return modules.default_platform()
+
+    def decide(self, leaves: frozenset[int]) -> Donation:
+        """What the file says about these leaves; the others first in, first out."""
+        return pair_in_order(self.signature, self._written, leaves)
+
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
+        """What is wrong with the file's own donation."""
+        return self._problems
+
+    def line_that_donates(self, names: Sequence[str]) -> str | None:
+        """A file is donated by nobody's code."""
+        return None
+
+    def jaxpr(self) -> str | None:
+        """A file has none."""
+        return None
+
+    def program(self, module: Any) -> Program:
+        """For this machine's default backend."""
+        return modules.pack_module(module, self.name, self.signature.arguments)
+
+    def values(self) -> tuple[Any, ...]:
+        """A file comes without arrays."""
+        return (None,) * len(self.signature.arguments)
+
+
+def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:
+    """The module's text or bytecode, and the name to show."""
+    if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given or not given.strip())):
+        return given, "module"
+    path = pathlib.Path(given)
+    try:
+        return path.read_bytes(), path.name
+    except OSError as error:
+        raise IRError(f"{path} cannot be read: {error.strerror}. Give MLIR text, bytecode or a file.") from None

@@ -1,0 +1,188 @@
+"""An Inspection as plain data for the front end: JSON for what is small, little-endian columns for what is long.
+
+`widgets/src/model.ts` mirrors this file. Unknown numbers are null in JSON and NaN in float columns, never 0.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from donation_inspector import headline
+from donation_inspector.analysis.live_range import KINDS, UNKNOWN
+from donation_inspector.answers import VARIANTS, Comparison, Measurement
+from donation_inspector.labels import type_label
+
+if TYPE_CHECKING:
+    from donation_inspector.inspection import Inspection
+
+
+class Job(TypedDict):
+    """What runs in the background, or how the last one ended: `kind` is "", "compare" or "measure"."""
+
+    kind: str
+    running: bool
+    step: int
+    steps: int
+    label: str
+    error: str | None
+
+
+IDLE: Job = {"kind": "", "running": False, "step": 0, "steps": 0, "label": "", "error": None}
+
+
+def job(kind: str, *, step: int, steps: int, label: str) -> Job:
+    """A running job at `step` of `steps`."""
+    return {"kind": kind, "running": True, "step": step, "steps": steps, "label": label, "error": None}
+
+
+def failed(kind: str, error: str) -> Job:
+    """A job that ended without its answer, and why."""
+    return {"kind": kind, "running": False, "step": 0, "steps": 0, "label": "", "error": error}
+
+
+def once(inspection: Inspection) -> dict[str, Any]:
+    """What donation does not change: the program, its text, its live ranges, the curve with nothing donated."""
+    ranges = inspection.baseline_ranges
+    text = inspection.text
+    arguments, results = inspection.arguments, inspection.results
+    whole_of = {leaf: number for number, whole in enumerate(inspection.wholes) for leaf in whole.leaves}
+    sizes = np.where(ranges.nbytes == UNKNOWN, np.nan, ranges.nbytes).astype("<f8")
+    lines = np.concatenate([[text.line_of_entry], text.line_of_op])[inspection.definitions + 1]
+    leaves = np.full(len(ranges), -1)
+    for argument in arguments:
+        if argument.position is not None:
+            leaves[argument.position] = argument.index
+    program = {
+        "name": inspection.name,
+        "versions": {name: _version(name) for name in ("jax", "xdsl", "donation-inspector")},
+        "platform": inspection.platform,
+        "operations": ranges.operations,
+        "lines": len(text.lines),
+        "arguments": {
+            "path": [argument.path for argument in arguments],
+            "label": [type_label(argument.dtype, argument.shape) for argument in arguments],
+            "nbytes": [argument.nbytes for argument in arguments],
+            "perDevice": [argument.nbytes_per_device for argument in arguments],
+            "whole": [whole_of[argument.index] for argument in arguments],
+            "dropped": [argument.position is None for argument in arguments],
+        },
+        "wholes": [
+            {
+                "name": whole.name,
+                "togglable": whole.togglable,
+                "hint": "" if whole.togglable else "dropped by JAX: nothing reads it",
+            }
+            for whole in inspection.wholes
+        ],
+        "results": {
+            "path": [result.path for result in results],
+            "label": [type_label(result.dtype, result.shape) for result in results],
+            "nbytes": [result.nbytes for result in results],
+        },
+        "rangeNames": "\n".join(name.replace("\n", " ") for name in ranges.value_names),
+        "rangeSources": "\n".join(source.replace("\n", " ") for source in ranges.sources),
+        "kinds": list(KINDS),
+        "multiDevice": any(argument.nbytes != argument.nbytes_per_device for argument in arguments),
+        "notes": [{"severity": "note", "text": note} for note in inspection.notes],
+    }
+    return {
+        "program": program,
+        "ir": "\n".join(text.lines),
+        "ranges": _columns("<i4", ranges.start, ranges.kind, lines, leaves),
+        "range_bytes": sizes.tobytes(),
+        "baseline_curve": inspection.baseline_memory.bytes.astype("<f8").tobytes(),
+    }
+
+
+def current(inspection: Inspection, revision: int) -> dict[str, Any]:
+    """What a toggle changes: sentences, verdicts, pairs, the diff, the curve, and the answers known for this donation."""
+    applied = inspection.apply()
+    memory = inspection.program_memory
+    arguments = inspection.arguments
+    state = {
+        "revision": revision,
+        "headline": [{"text": part.text, "strong": part.strong} for part in headline.headline(inspection)],
+        "sub": headline.details(inspection),
+        "fix": headline.fix(inspection),
+        "donated": [argument.index for argument in arguments if argument.donated],
+        "verdicts": [str(argument.verdict) for argument in arguments],
+        "results": [argument.result for argument in arguments],
+        "reasons": [argument.reason for argument in arguments],
+        "candidates": [argument.index for argument in inspection.candidates],
+        "pairs": [list(pair) for pair in applied.pairs.items()],
+        "diagnostics": [{"severity": one.severity, "text": one.message} for one in applied.diagnostics],
+        "peak": {"bytes": memory.peak, "at": memory.peak_at},
+        "unknown": memory.unknown,
+        "changes": [
+            {
+                "kind": change.kind,
+                "before": change.before_line,
+                "after": change.after_line,
+                "beforeText": change.before,
+                "afterText": change.after,
+            }
+            for change in applied.diff
+        ],
+        "pipeline": applied.pipeline,
+        "error": None,
+    }
+    return {
+        "state": state,
+        "curve": memory.bytes.astype("<f8").tobytes(),
+        "ends": _columns("<i4", inspection.live_ranges.end),
+        "comparison": None if inspection.comparison is None else comparison(inspection, inspection.comparison, revision),
+        "measurement": None if inspection.measurement is None else measurement(inspection.measurement, revision),
+    }
+
+
+def comparison(inspection: Inspection, answer: Comparison, revision: int) -> dict[str, Any]:
+    """The compiled variants, bytes per device."""
+    rows: list[dict[str, Any]] = []
+    for name in VARIANTS:
+        variant = answer.variants[name]
+        memory = variant.memory
+        row: dict[str, Any] = {"name": name, "seconds": variant.seconds, "error": variant.error}
+        for field in ("argument", "output", "alias", "temp", "total"):
+            row[field] = None if memory is None else getattr(memory, field)
+        rows.append(row)
+    return {
+        "revision": revision,
+        "target": answer.target,
+        "note": f"compiled with XLA for {answer.target}, bytes per device",
+        "variants": rows,
+        "sentence": headline.details(inspection),
+    }
+
+
+def measurement(answer: Measurement, revision: int) -> dict[str, Any]:
+    """The measured variants."""
+    return {
+        "revision": revision,
+        "variants": [
+            {
+                "name": name,
+                "peak": (variant := answer.variants[name]).peak,
+                "spread": None if variant.spread is None else variant.spread[1] - variant.spread[0],
+                "predicted": variant.predicted,
+                "seconds": variant.seconds,
+                "status": variant.status,
+                "error": variant.error,
+            }
+            for name in VARIANTS
+        ],
+        "outputsEqual": answer.outputs_equal,
+        "sentence": headline.measured_sentence(answer),
+    }
+
+
+def _columns(dtype: str, *columns: Any) -> bytes:
+    return np.concatenate([np.asarray(column).astype(dtype) for column in columns]).tobytes()
+
+
+def _version(name: str) -> str:
+    return version(name)
+
+

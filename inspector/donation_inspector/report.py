@@ -1,0 +1,235 @@
+"""What is known about an Inspection, as text and as HTML that needs no kernel, no script and no network.
+
+`summary` and `static_html` stand in saved notebooks beside the widget: they hold nothing that changes from run to run,
+so measured figures are left to `text` and `page`.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from donation_inspector import headline
+from donation_inspector.analysis.donation import Verdict
+from donation_inspector.answers import VARIANTS
+from donation_inspector.labels import type_label
+from donation_inspector.units import format_bytes
+
+if TYPE_CHECKING:
+    from donation_inspector.analysis.donation import Argument
+    from donation_inspector.inspection import Inspection
+
+_SHOWN_LEAVES = 40
+Rows = list[tuple[str, ...]]
+
+
+def text(inspection: Inspection) -> str:
+    """The whole report as plain text, measured figures included."""
+    return "\n".join([*_head(inspection, measured=True), "", *_body(inspection), *_measured(inspection)])
+
+
+def summary(inspection: Inspection) -> str:
+    """The report without measured figures: the same every time for the same program and versions."""
+    return "\n".join([*_head(inspection, measured=False), "", *_body(inspection)])
+
+
+def static_html(inspection: Inspection) -> str:
+    """A static table for a saved notebook, without measured figures."""
+    return _html(inspection, measured=False)
+
+
+def page(inspection: Inspection) -> str:
+    """A whole HTML page with everything known, measured figures included."""
+    title = html.escape(f"Donation report: {inspection.name}")
+    return (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<style>{_PAGE_STYLE}</style>\n<main>{_html(inspection, measured=True)}</main></html>\n"
+    )
+
+
+# ---- what all of them say
+
+
+def _head(inspection: Inspection, *, measured: bool) -> list[str]:
+    sentence = "".join(part.text for part in headline.headline(inspection, measured=measured))
+    lines = [f"{inspection.name} · {_where(inspection)}", "", sentence, headline.details(inspection)]
+    fix = headline.fix(inspection)
+    return [*lines, f"Change one line: {fix}"] if fix else lines
+
+
+def _where(inspection: Inspection) -> str:
+    return f"{inspection.platform} · jax {version('jax')} · xdsl {version('xdsl')}"
+
+
+def _whole_rows(inspection: Inspection) -> Rows:
+    rows: Rows = []
+    for whole in inspection.wholes:
+        leaves = [inspection.arguments[leaf] for leaf in whole.leaves]
+        counts = Counter(str(leaf.verdict) for leaf in leaves)
+        outcome = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        donated = sum(leaf.donated for leaf in leaves)
+        asked = "donated" if donated == len(leaves) else f"{donated} of {len(leaves)} donated" if donated else "kept"
+        rows.append((whole.name, _count(len(leaves), "leaf", "leaves"), _total(leaves), asked, outcome))
+    return rows
+
+
+def _leaf_rows(inspection: Inspection) -> tuple[Rows, int]:
+    """The leaves that need a word, and how many of them are not shown; reused ones speak for themselves."""
+    telling = [leaf for leaf in inspection.arguments if leaf.verdict is not Verdict.ALIASED]
+    telling.sort(key=lambda leaf: (not leaf.donated, -(leaf.nbytes or 0)))
+    rows: Rows = [
+        (leaf.path, type_label(leaf.dtype, leaf.shape), format_bytes(leaf.nbytes), str(leaf.verdict), leaf.reason)
+        for leaf in telling[:_SHOWN_LEAVES]
+    ]
+    return rows, max(0, len(telling) - _SHOWN_LEAVES)
+
+
+def _pass_lines(inspection: Inspection) -> list[str]:
+    applied = inspection.apply()
+    compiled = "" if applied.compilable else f" Not compiled: {applied.why_not}."
+    lines = [f"{applied.pipeline}: {_count(len(applied.pairs), 'pair', 'pairs')}.{compiled}"]
+    return lines + [f"{one.severity}: {one.message}" for one in applied.diagnostics]
+
+
+def _memory_line(inspection: Inspection) -> str:
+    memory = inspection.program_memory
+    unknown = f"; {_count(memory.unknown, 'value', 'values')} of unknown size left out" if memory.unknown else ""
+    return (
+        f"Predicted, in program order (StableHLO, not XLA's schedule): peak {format_bytes(memory.peak)} "
+        f"at operation {memory.peak_at} of {len(memory.bytes)}{unknown}."
+    )
+
+
+def _compiled_rows(inspection: Inspection) -> Rows:
+    comparison = inspection.comparison
+    if comparison is None:
+        return []
+    rows: Rows = []
+    for name in VARIANTS:
+        variant = comparison.variants[name]
+        if variant.memory is None:
+            rows.append((name, f"{variant.status}: {variant.error}"))
+        else:
+            memory = variant.memory
+            sizes = (memory.argument, memory.output, memory.alias, memory.temp, memory.total)
+            rows.append((name, *map(format_bytes, sizes)))
+    return rows
+
+
+def _measured_rows(inspection: Inspection) -> Rows:
+    measurement = inspection.measurement
+    if measurement is None:
+        return []
+    rows: Rows = []
+    for name in VARIANTS:
+        variant = measurement.variants[name]
+        spread = "" if variant.spread is None else " to ".join(map(format_bytes, variant.spread))
+        seconds = "" if variant.seconds is None else f"{variant.seconds:.3g} s"
+        outcome = "ok" if variant.status == "ok" else f"{variant.status}: {variant.error}"
+        rows.append((name, format_bytes(variant.peak), spread, format_bytes(variant.predicted), seconds, outcome))
+    return rows
+
+
+_WHOLE_HEADER = ("argument", "leaves", "bytes", "asked", "outcome")
+_LEAF_HEADER = ("leaf", "type", "bytes", "verdict", "why")
+_COMPILED_HEADER = ("compiled", "argument", "output", "alias", "temp", "total")
+_MEASURED_HEADER = ("measured", "peak", "range", "predicted", "a call", "outcome")
+
+
+def _total(leaves: Iterable[Argument]) -> str:
+    sizes = [leaf.nbytes for leaf in leaves]
+    known = [size for size in sizes if size is not None]
+    return format_bytes(sum(known) if len(known) == len(sizes) else None)
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+# ---- text
+
+
+def _body(inspection: Inspection) -> list[str]:
+    lines = _table(_WHOLE_HEADER, _whole_rows(inspection))
+    leaves, more = _leaf_rows(inspection)
+    if leaves:
+        lines += ["", *_table(_LEAF_HEADER, leaves)]
+    if more:
+        lines.append(f"and {more} more")
+    lines += ["", _memory_line(inspection), *_pass_lines(inspection), *(f"note: {note}" for note in inspection.notes)]
+    if compiled := _compiled_rows(inspection):
+        lines += ["", *_table(_COMPILED_HEADER, compiled)]
+    return lines
+
+
+def _measured(inspection: Inspection) -> list[str]:
+    if inspection.measurement is None:
+        return []
+    table = _table(_MEASURED_HEADER, _measured_rows(inspection))
+    return ["", *table, headline.measured_sentence(inspection.measurement)]
+
+
+def _table(header: Sequence[str], rows: Rows) -> list[str]:
+    columns = range(len(header) - 1)
+    # The last column runs free: a reason is as long as it must be.
+    widths = [max(len(header[i]), *(len(row[i]) if i + 1 < len(row) else 0 for row in rows), 0) for i in columns]
+    lines: list[str] = []
+    for row in [header, *rows]:
+        *fixed, last = row
+        cells = [cell.ljust(width) for cell, width in zip(fixed, widths, strict=False)]
+        lines.append("  ".join([*cells, last]).rstrip())
+    return lines
+
+
+# ---- HTML
+
+
+def _html(inspection: Inspection, *, measured: bool) -> str:
+    esc = html.escape
+    parts = headline.headline(inspection, measured=measured)
+    sentence = "".join(f"<b>{esc(part.text)}</b>" if part.strong else esc(part.text) for part in parts)
+    fix = headline.fix(inspection)
+    leaves, more = _leaf_rows(inspection)
+    blocks = [
+        f"<p><code>{esc(inspection.name)}</code> · {esc(_where(inspection))}</p>",
+        f'<p style="font-size:1.25em;margin:.4em 0">{sentence}</p>',
+        f"<p>{esc(headline.details(inspection))}</p>",
+        f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
+        _html_table(_WHOLE_HEADER, _whole_rows(inspection)),
+        _html_table(_LEAF_HEADER, leaves) if leaves else "",
+        f"<p>and {more} more</p>" if more else "",
+        f"<p>{esc(_memory_line(inspection))}</p>",
+        *(f"<p>{esc(line)}</p>" for line in _pass_lines(inspection)),
+        *(f"<p>note: {esc(note)}</p>" for note in inspection.notes),
+        _html_table(_COMPILED_HEADER, _compiled_rows(inspection)) if inspection.comparison else "",
+    ]
+    if measured and inspection.measurement is not None:
+        blocks.append(_html_table(_MEASURED_HEADER, _measured_rows(inspection)))
+        blocks.append(f"<p>{esc(headline.measured_sentence(inspection.measurement))}</p>")
+    return f'<div class="donation-report">{"".join(blocks)}</div>'
+
+
+def _html_table(header: Sequence[str], rows: Rows) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        span = len(header) - len(cells) + 1
+        last = f' colspan="{span}"' if span > 1 else ""
+        written = [f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in cells[:-1]]
+        return "<tr>" + "".join(written) + f'<{tag}{last} style="text-align:left">{html.escape(cells[-1])}</{tag}></tr>'
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+_PAGE_STYLE = """
+:root { color-scheme: light dark; --line: light-dark(#ddd, #3a3a3a); --muted: light-dark(#5c5c5c, #a8a8a8) }
+body { font: 14px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
+       background: light-dark(#fff, #111); color: light-dark(#1c1c1c, #e4e4e4) }
+table { border-collapse: collapse; margin: 1rem 0; width: 100%; font-variant-numeric: tabular-nums }
+th { font-weight: 500; color: var(--muted) } th, td { padding: .2rem .8rem .2rem 0; vertical-align: top }
+tr { border-bottom: 1px solid var(--line) } code { font: 13px ui-monospace, Menlo, monospace }
+"""

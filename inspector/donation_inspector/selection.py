@@ -1,0 +1,41 @@
+"""From the paths that a person writes to leaf indices, with the near names when there is no such path."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from donation_inspector.errors import PathError
+from donation_inspector.signature import Leaf, Signature
+
+
+def select(signature: Signature, paths: Iterable[str]) -> frozenset[int]:
+    """Leaf indices below each path: a leaf's own path or a prefix of it, as `opt_state` or `params['w']`.
+
+    Raises:
+      PathError: a path that names nothing; the message names the near ones.
+    """
+    chosen: set[int] = set()
+    for path in paths:
+        found = [leaf.index for leaf in signature.arguments if _is_below(leaf.path, path)]
+        if not found:
+            raise PathError(_unknown(signature.arguments, path))
+        chosen.update(found)
+    return frozenset(chosen)
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    return path == prefix or (path.startswith(prefix) and path[len(prefix)] in "[.")
+
+
+def _unknown(leaves: tuple[Leaf, ...], path: str) -> str:
+    if not leaves:
+        return f"no argument {path!r}: the function has no array arguments"
+    names = dict.fromkeys(leaf.root for leaf in leaves)
+    candidates = [*names, *(leaf.path for leaf in leaves)]
+    near = difflib.get_close_matches(path, candidates, 3, cutoff=0.5)
+    if near:
+        return f"no argument {path!r}; near it: {', '.join(near)}"
+    shown = list(names)[:8]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"no argument {path!r}; the arguments are {', '.join(shown)}{more}"

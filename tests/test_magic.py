@@ -1,0 +1,80 @@
+"""`%donation`: options, the one call, its arguments evaluated and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from donation_inspector.magic import MagicError, Request, call_of, evaluate, parse
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("f(x, y)", Request("f(x, y)")),
+        ("p, s = f(x)", Request("p, s = f(x)")),
+        ("--compare f(x)", Request("f(x)", compare=True)),
+        ("--measure --compare f(x)", Request("f(x)", compare=True, measure=True)),
+        ("--donate params --donate opt_state f(x)", Request("f(x)", donate=("params", "opt_state"))),
+        ("""--donate "params['w 1']" f(x)""", Request("f(x)", donate=("params['w 1']",))),
+        ("--keep=batch -f(x)", Request("-f(x)", keep=("batch",))),
+        ("--pipeline 'a,b{c=1}' f(x - --y)", Request("f(x - --y)", pipeline="a,b{c=1}")),
+    ],
+)
+def test_options_come_first_and_the_rest_is_code(line: str, expected: Request) -> None:
+    assert parse(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", "needs a call"),
+        ("--compare", "needs a call"),
+        ("--mesure f(x)", "did you mean --measure"),
+        ("--donate", "--donate needs a value"),
+    ],
+)
+def test_a_bad_line_is_told_with_the_usage(line: str, words: str) -> None:
+    with pytest.raises(MagicError, match=words) as raised:
+        parse(line)
+    assert "%donation [--donate PATH]" in str(raised.value)
+
+
+@pytest.mark.parametrize("code", ["f(x)", "p, s = f(x)", "p: int = f(x)", "x += f(x)", "a.b[0](x)(y)"])
+def test_one_call_is_found_behind_an_assignment(code: str) -> None:
+    assert call_of(code).args
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("f", "is not a call"),
+        ("x = 3", "is not a call"),
+        ("f(x); g(y)", "2 statements"),
+        ("f(x", "not Python"),
+        ("def f(): pass", "is not a call"),
+    ],
+)
+def test_what_is_no_call_is_refused(code: str, words: str) -> None:
+    with pytest.raises(MagicError, match=words):
+        call_of(code)
+
+
+def test_arguments_are_evaluated_and_the_function_is_not_called() -> None:
+    calls: list[str] = []
+    namespace: dict[str, Any] = {
+        "f": lambda *_args, **_kwargs: calls.append("f"),
+        "make": lambda n: calls.append("make") or n,
+        "xs": [1, 2],
+        "options": {"b": 5},
+    }
+    fn, args, kwargs = evaluate(call_of("p, s = f(make(7), *xs, k={'a': xs}, **options)"), namespace)
+    assert (fn, args, kwargs) == (namespace["f"], (7, 1, 2), {"k": {"a": [1, 2]}, "b": 5})
+    assert calls == ["make"]
+    assert set(namespace) - {"__builtins__"} == {"f", "make", "xs", "options"}
+
+
+def test_an_argument_that_cannot_be_evaluated_is_one_message() -> None:
+    with pytest.raises(MagicError, match=r"`f\(missing\)` cannot be evaluated: NameError: name 'missing'"):
+        evaluate(call_of("f(missing)"), {"f": print})
