@@ -26,6 +26,15 @@ _ADVICE = {
 
 def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     """The message for a function that does not trace or lower."""
+    not_an_array = re.search(
+        r"is of type <class '([^']+)'> and was passed to the function at path (.+?)\.\s", str(error)
+    )
+    if not_an_array:
+        type_, path = not_an_array.groups()
+        return (
+            f"{name} cannot be traced: its argument {path} is a {type_.rpartition('.')[2]}, which is no array for JAX. "
+            "Mark it static (static_argnames), leave it out, or use the framework's own jit (eqx.filter_jit, nnx.jit)."
+        )
     kind = type(error).__name__
     place = user_line(error)
     where = "" if place is None else f"\n  at {place}"
@@ -36,7 +45,7 @@ def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
 def essence(message: str) -> str:
     """The first paragraph of a JAX message, without its links and its note about filtered tracebacks."""
     paragraph = re.split(r"\n\s*\n|\n-{5,}|\nSee https?://", message.strip(), maxsplit=1)[0]
-    text = " ".join(paragraph.split())
+    text = " ".join(re.sub(r"\s*\(https?://[^)]*\)", "", paragraph).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

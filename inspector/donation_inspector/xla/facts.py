@@ -21,8 +21,8 @@ from jax._src.interpreters import mlir, pxla  # the code that lowers and compile
 class Facts:
     """One lowering's inputs and outcome.
 
-    The entry function's arguments are `dimensions` sizes, `tokens`, `constants`, the kept leaves, then `references`; its
-    results are `tokens`, then `out_avals`. `in_*` start at the constants, `out_*` after the tokens.
+    The entry function's arguments are `dimensions` sizes, `tokens`, `constants`, the kept leaves, then `references`;
+    its results are `tokens`, then `out_avals`. `in_*` start at the constants, `out_*` after the tokens.
     """
 
     module: Any

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import NamedSharding
@@ -17,82 +17,98 @@ from donation_inspector.xla import attributes
 from donation_inspector.xla.facts import Facts
 
 
-def argument_paths(facts: Facts, args_info: Any) -> tuple[str, ...]:
+class Name(NamedTuple):
+    """A user's name for a flat array: `opt_state` and `[0].mu['w']`."""
+
+    root: str
+    """The whole argument, as the user wrote it; empty for results."""
+    rest: str
+
+    @property
+    def path(self) -> str:
+        """The whole name."""
+        return self.root + self.rest
+
+
+def argument_names(facts: Facts, args_info: Any) -> tuple[Name, ...]:
     """The user's name of each flat argument: `params['w']`, `opt_state[0].mu['w']`, `args[0]` behind `*args`.
 
     JAX's own names, which know static arguments and the function's signature; where it has none, positional
     arguments are called `args[i]`.
     """
-    plain = [_plain_path(path) for path, _ in tree_flatten_with_path(args_info)[0]]
-    names: Sequence[str] | None = facts.debug_info.arg_names
-    if names is None or len(names) < len(plain):
+    plain = [_plain_name(keys) for keys, _ in tree_flatten_with_path(args_info)[0]]
+    given: Sequence[str] | None = facts.debug_info.arg_names
+    if given is None or len(given) < len(plain):
         return tuple(plain)
-    return distinct(names[len(names) - len(plain) :], plain)
+    given = given[len(given) - len(plain) :]
+    named = [Name(path.removesuffix(name.rest), name.rest) for path, name in zip(given, plain, strict=True)]
+    return distinct(named, plain)
 
 
-def distinct(names: Iterable[str], otherwise: Sequence[str]) -> tuple[str, ...]:
+def distinct(names: Sequence[Name], otherwise: Sequence[Name]) -> tuple[Name, ...]:
     """`names`, but the other name where one is empty or used twice."""
-    listed = list(names)
-    count = Counter(listed)
-    return tuple(name if name and count[name] == 1 else other for name, other in zip(listed, otherwise, strict=True))
+    count = Counter(name.path for name in names)
+    return tuple(
+        name if name.path and count[name.path] == 1 else other for name, other in zip(names, otherwise, strict=True)
+    )
 
 
-def _plain_path(path: tuple[Any, ...]) -> str:
-    kind, argument, *rest = path
-    if kind.idx == 0:
-        return f"args[{argument.idx}]{_path(tuple(rest))}"
-    return f"{argument.key}{_path(tuple(rest))}"
+def _plain_name(keys: tuple[Any, ...]) -> Name:
+    kind, argument, *rest = keys
+    root = f"args[{argument.idx}]" if kind.idx == 0 else str(argument.key)
+    return Name(root, key_path(tuple(rest)))
 
 
-def result_paths(facts: Facts) -> tuple[str, ...]:
+def result_names(facts: Facts) -> tuple[Name, ...]:
     """The path of each flat result in what the function returns, `[0]['w']`; `result` where it returns one array."""
     numbered = jax.tree.unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
-    return tuple(_path(path) or "result" for path, _ in tree_flatten_with_path(numbered)[0])
+    return tuple(Name("", key_path(keys) or "result") for keys, _ in tree_flatten_with_path(numbered)[0])
 
 
-def _path(keys: tuple[Any, ...]) -> str:
+def key_path(keys: tuple[Any, ...]) -> str:
+    """JAX's `keystr`, but `[0]` where a container numbers its leaves without keys."""
     return re.sub(r"<flat index (\d+)>", r"\1", keystr(keys))
 
 
-def read_signature(facts: Facts, arguments: Sequence[str], results: Sequence[str]) -> Signature:
-    """Arguments and results as the user sees them, given their paths."""
+def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Name]) -> Signature:
+    """Arguments and results as the user sees them, given their names."""
     kept = {leaf: order for order, leaf in enumerate(facts.kept)}
     leaves = tuple(
         _leaf(
             index=index,
-            path=path,
+            name=name,
             aval=aval,
             position=None if index not in kept else facts.first_kept + kept[index],
             sharding=None if index not in kept else facts.in_shardings[len(facts.constants) + kept[index]],
             one_device=facts.partitions == 1,
             donated=donated,
         )
-        for index, (path, aval, donated) in enumerate(zip(arguments, facts.leaf_avals, facts.leaf_donated, strict=True))
+        for index, (name, aval, donated) in enumerate(zip(arguments, facts.leaf_avals, facts.leaf_donated, strict=True))
     )
     user_results = [i for i, reference in enumerate(facts.result_reference) if reference is None]
     returned = tuple(
         _leaf(
             index=index,
-            path=path,
+            name=name,
             aval=facts.out_avals[i],
             position=facts.tokens + i,
             sharding=facts.out_shardings[i],
             one_device=facts.partitions == 1,
             donated=False,
         )
-        for index, (path, i) in enumerate(zip(results, user_results, strict=True))
+        for index, (name, i) in enumerate(zip(results, user_results, strict=True))
     )
     return Signature(leaves, returned, *_implicit(facts, leaves, returned))
 
 
 def _leaf(
-    *, index: int, path: str, aval: Any, position: int | None, sharding: Any, one_device: bool, donated: bool
+    *, index: int, name: Name, aval: Any, position: int | None, sharding: Any, one_device: bool, donated: bool
 ) -> Leaf:
     shape = _shape(aval.shape)
     shard = _shard_shape(shape, aval, sharding, one_device)
     return Leaf(
         index=index,
-        path=path,
+        path=name.path,
         shape=shape,
         dtype=str(aval.dtype),
         nbytes=_nbytes(shape, aval.dtype),
@@ -101,6 +117,7 @@ def _leaf(
         position=position,
         sharding=sharding_text(sharding),
         donated=donated,
+        root=name.root,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,10 +15,14 @@ from donation_inspector.signature import Donation, Signature
 from donation_inspector.xla import attributes, notes, packing
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
 from donation_inspector.xla.facts import Facts, read_facts
-from donation_inspector.xla.leaves import argument_paths, read_signature, result_paths
+from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names
 from donation_inspector.xla.notes import Note
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.stage import Stage, attempt, said, stage
+
+Names = tuple[Sequence[Name], Sequence[Name]]
+Rename = Callable[[Sequence[Name], Sequence[Name]], Names]
+"""From JAX's names of the flat arguments and results to a framework's, one for one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,21 +79,19 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     return from_stage(stage(fn, args, kwargs))
 
 
-def from_stage(staged: Stage, arguments: Sequence[str] | None = None, results: Sequence[str] | None = None) -> Lowered:
-    """Lower a traced function. `arguments` and `results` are names for its flat leaves, JAX's own by default."""
+def from_stage(staged: Stage, rename: Rename | None = None) -> Lowered:
+    """Lower a traced function. `rename` may put a framework's names in place of JAX's."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lowered = staged.lowered or attempt(staged.name, _lower_of(staged), (), {})
     facts = read_facts(lowered)
     if not facts.leaf_avals and not facts.out_avals:
         raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
-    signature = read_signature(
-        facts,
-        argument_paths(facts, lowered.args_info) if arguments is None else arguments,
-        result_paths(facts) if results is None else results,
-    )
-    donation = attributes.read_donation(facts.module)
+    names = argument_names(facts, lowered.args_info), result_names(facts)
+    signature = read_signature(facts, *(names if rename is None else rename(*names)))
     inputs = _inputs(facts, staged.inputs)
+    _refuse_deleted(signature, inputs)
+    donation = attributes.read_donation(facts.module)
     shared = notes.same_arrays(inputs)
     donated = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
     return Lowered(
@@ -108,6 +110,19 @@ def from_stage(staged: Stage, arguments: Sequence[str] | None = None, results: S
 def _lower_of(staged: Stage) -> Any:
     assert staged.traced is not None
     return staged.traced.lower
+
+
+def _refuse_deleted(signature: Signature, inputs: Sequence[Any]) -> None:
+    deleted = [
+        leaf.path
+        for leaf, value in zip(signature.arguments, inputs, strict=True)
+        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
+    ]
+    if deleted:
+        raise TraceError(
+            f"{', '.join(deleted)}: this array has been deleted, because an earlier call donated it. Pass what that "
+            "call returned, or jax.ShapeDtypeStruct(shape, dtype)."
+        )
 
 
 def _inputs(facts: Facts, given: tuple[Any, ...] | None) -> tuple[Any, ...]:

@@ -28,9 +28,9 @@ Kwargs = Mapping[str, Any]
 class Stage:
     """A function that JAX has traced, or lowered where it offers no trace.
 
-    `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing, without
-    those about donation; `asked` tells whether the jitted function itself asks for any donation, None where unknown;
-    `leaked` counts traced values that stayed alive outside.
+    `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
+    without those about donation; `asked` tells whether the jitted function itself asks for any donation, None where
+    unknown; `leaked` counts traced values that stayed alive outside.
     """
 
     name: str
@@ -136,7 +136,6 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
     Raises:
         TraceError: JAX or the function itself raised.
     """
-    refuse_deleted(name, inputs if inputs is not None else jax.tree.leaves((args, dict(kwargs))))
     tracers = _tracers()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -144,8 +143,8 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
     ready = unwrap(made)
     if ready is None:
         raise TraceError(
-            f"{name} has .trace() or .lower(), but what it returns ({type(made).__name__}) holds no jax.stages.Traced or "
-            "Lowered. Give the plain function or a jax.jit of it."
+            f"{name} has .trace() or .lower(), but what it returns ({type(made).__name__}) holds no jax.stages.Traced "
+            "or Lowered. Give the plain function or a jax.jit of it."
         )
     return Stage(
         name=name,
@@ -172,16 +171,6 @@ def said(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
     """What was warned about, without JAX's donation warning, which is told anew with the user's names."""
     texts = (explain.essence(str(warning.message)) for warning in caught)
     return tuple(dict.fromkeys(text for text in texts if not text.startswith("Some donated buffers were not usable")))
-
-
-def refuse_deleted(name: str, inputs: Sequence[Any]) -> None:
-    """Refuse arrays whose buffer an earlier donating call has taken."""
-    for index, value in enumerate(inputs):
-        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted():
-            raise TraceError(
-                f"Argument {index} of {name} ({value.dtype}{list(value.shape)}) has been deleted: an earlier call donated "
-                "it. Pass the array that the call returned, or jax.ShapeDtypeStruct(shape, dtype)."
-            )
 
 
 def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:

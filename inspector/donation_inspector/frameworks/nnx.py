@@ -1,0 +1,229 @@
+"""Flax NNX: names for what `nnx.jit` packs, and a guard that keeps the caller's live objects as they were.
+
+NNX objects are mutable. Tracing a function that changes them from outside `nnx.jit`, or that calls a function jitted by
+`nnx.jit`, raises half-way and leaves them broken: Modules without attributes, Variables that hold tracers. So all NNX
+objects of the process are remembered before tracing and put back where tracing changed them. NNX is touched only where
+the user has imported it.
+"""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jax.tree_util import tree_flatten_with_path
+
+from donation_inspector.errors import TraceError
+from donation_inspector.frameworks import naming
+from donation_inspector.xla import lowering
+from donation_inspector.xla.leaves import Name, key_path
+from donation_inspector.xla.lowering import Lowered
+from donation_inspector.xla.stage import flat_inputs, trace
+
+
+def loaded() -> Any:
+    """The module `flax.nnx` where the user has imported it, else None."""
+    return sys.modules.get("flax.nnx")
+
+
+def is_wrapped(fn: Any) -> bool:
+    """Whether this is what `nnx.jit` or `nnx.jit_partial` makes."""
+    return loaded() is not None and type(fn).__module__.startswith("flax.nnx") and hasattr(fn, "jitted_fn")
+
+
+def lower(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
+    """Trace and lower an `nnx.jit` function, with names as in the user's own call: `model.linear.kernel`.
+
+    Raises:
+        TraceError: as `lowering.lower`.
+    """
+    inputs = _flat_inputs(wrapper, args, kwargs)
+    name = str(getattr(wrapper, "__name__", type(wrapper).__name__))
+    staged = trace(wrapper, args, kwargs, name=name, inputs=inputs)
+    function = inspect.unwrap(wrapper)
+    known = naming.by_identity(
+        found
+        for argument, value in naming.bound_arguments(function, (*_partial_arguments(wrapper), *args), kwargs)
+        for found in _arrays(argument, value)
+    )
+
+    def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
+        named = naming.rename(inputs, known, arguments)
+        return named, _result_names(staged.traced, named, results)
+
+    return lowering.from_stage(staged, rename)
+
+
+def _partial_arguments(wrapper: Any) -> tuple[Any, ...]:
+    return tuple(getattr(wrapper, "partial_args", ()))
+
+
+def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """The arrays that `nnx.jit` hands to `jax.jit`; None where this flax packs in another way.
+
+    Only names and real inputs hang on it. NNX has no public way to the packed arguments.
+    """
+    try:
+        if hasattr(wrapper, "_get_pure_args_kwargs"):
+            graphlib: Any = sys.modules["flax.nnx.graphlib"]
+            with graphlib.update_context(wrapper):
+                args, kwargs = wrapper._get_pure_args_kwargs(args, kwargs)
+        elif hasattr(wrapper, "_maybe_to_tree"):
+            args, kwargs = wrapper._maybe_to_tree((*wrapper.partial_args, *args), kwargs)
+        else:
+            args = (wrapper.partial_args, *args)
+        return flat_inputs(wrapper.jitted_fn, tuple(args), kwargs)
+    except Exception:
+        return None
+
+
+def _arrays(argument: str, value: Any) -> Iterator[tuple[Any, Name]]:
+    """Each array in one argument with its name: Variables by their path in the object that holds them."""
+    nnx = loaded()
+    for keys, leaf in tree_flatten_with_path(value, is_leaf=_is_object)[0]:
+        if not _is_object(leaf):
+            yield leaf, Name(argument, key_path(keys))
+            continue
+        for path, node in nnx.iter_graph(leaf):
+            array = node.get_value() if isinstance(node, nnx.Variable) else node
+            for inner, part in tree_flatten_with_path(array)[0] if not _is_object(array) else ():
+                yield part, Name(argument, key_path(keys) + "".join(map(_step, path)) + key_path(inner))
+
+
+def _step(key: Any) -> str:
+    if isinstance(key, str) and key.isidentifier():
+        return f".{key}"
+    return f"[{key!r}]"
+
+
+def _is_object(value: Any) -> bool:
+    nnx = loaded()
+    return isinstance(value, nnx.Variable | nnx.Pytree)
+
+
+def _result_names(traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
+    """`nnx.jit` returns the changed arguments in the arguments' own structure, then what the function returns.
+
+    In tree mode it returns (what the function returns, the changed Variables).
+    """
+    if traced is None:
+        return results
+    changed = {
+        key_path(keys): name.path
+        for (keys, _), name in zip(tree_flatten_with_path(traced.args_info)[0], arguments, strict=True)
+    }
+    returned, updates = ("[0]", "[1]") if _in_tree_mode(results) else ("[2]", "")
+
+    def named(name: Name) -> Name:
+        if name.rest.startswith(returned):
+            return Name("", name.rest.removeprefix(returned) or "result")
+        if updates:
+            return Name("", "updates" + name.rest.removeprefix(updates))
+        return Name("", changed.get(name.rest, name.rest))
+
+    return [named(name) for name in results]
+
+
+def _in_tree_mode(results: Sequence[Name]) -> bool:
+    return any("._values[" in name.rest for name in results)
+
+
+@contextmanager
+def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[None]:
+    """Trace inside; whatever of the process's NNX objects that changes is put back afterwards.
+
+    Raises:
+        TraceError: a function outside `nnx.jit` is given NNX objects, or changed some.
+    """
+    if loaded() is None:
+        yield
+        return
+    outside = not is_wrapped(fn)
+    if outside:
+        _refuse_objects(fn, args, kwargs)
+    before = _remember()
+    try:
+        yield
+    except TraceError as error:
+        if (_restore(before) or _refused_by_nnx(error)) and outside:
+            raise TraceError(_advice(fn, str(error))) from error
+        raise
+    if _restore(before) and outside:
+        raise TraceError(_advice(fn, "It reaches them from outside, as globals or attributes."))
+
+
+def _refused_by_nnx(error: TraceError) -> bool:
+    return type(error.__cause__).__name__ == "TraceContextError"
+
+
+def _refuse_objects(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    nnx = loaded()
+    for argument, value in naming.bound_arguments(fn, args, kwargs):
+        for leaf in jax.tree.leaves(value, is_leaf=lambda v: _is_object(v) or isinstance(v, nnx.State)):
+            if _is_object(leaf):
+                raise TraceError(
+                    f"{_name(fn)} takes an NNX object ({argument}: {type(leaf).__name__}) but is not jitted by "
+                    "nnx.jit: jax.jit loses what the step changes in it. Decorate the step with @nnx.jit and inspect that, or "
+                    "pass nnx.split's state to a pure function."
+                )
+
+
+def _name(fn: Any) -> str:
+    return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+def _advice(fn: Any, problem: str) -> str:
+    inner = sorted(_reachable_steps(fn))
+    step = inner[0] if inner else "the step"
+    return (
+        f"{_name(fn)} changes NNX objects, but is not jitted by nnx.jit. {problem}\n"
+        f"Your objects are as they were before. Inspect {step} itself, jitted by nnx.jit, with the model and optimizer "
+        f"as arguments: inspect({step}, model, optimizer, batch)."
+    )
+
+
+def _reachable_steps(fn: Any) -> Iterator[str]:
+    """Names of functions jitted by `nnx.jit` that a function uses."""
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    if code is None:
+        return
+    scope = inspect.getclosurevars(inspect.unwrap(fn))
+    for name, value in {**scope.globals, **scope.nonlocals}.items():
+        if is_wrapped(value):
+            yield name
+
+
+Memory = list[tuple[Any, dict[str, Any]]]
+
+
+def _remember() -> Memory:
+    """Every live NNX object with a shallow copy of its attributes."""
+    nnx = loaded()
+    kinds = (nnx.Variable, nnx.Pytree)
+    return [(thing, _attributes(thing)) for thing in gc.get_objects() if issubclass(type(thing), kinds)]
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    slots = [slot for kind in type(thing).__mro__ for slot in kind.__dict__.get("__slots__", ())]
+    held = {slot: object.__getattribute__(thing, slot) for slot in slots if hasattr(thing, slot)}
+    return {**held, **getattr(thing, "__dict__", {})}
+
+
+def _restore(memory: Memory) -> bool:
+    """Put back what changed; whether anything had."""
+    changed = False
+    for thing, before in memory:
+        now = _attributes(thing)
+        if now.keys() == before.keys() and all(now[name] is value for name, value in before.items()):
+            continue
+        changed = True
+        for name in now.keys() - before.keys():
+            object.__delattr__(thing, name)
+        for name, value in before.items():
+            object.__setattr__(thing, name, value)
+    return changed

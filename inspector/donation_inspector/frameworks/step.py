@@ -1,0 +1,29 @@
+"""From the step a user has to its lowering: the frameworks' own jit wrappers first, everything else as JAX takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from donation_inspector.frameworks import equinox, nnx
+from donation_inspector.xla import lowering
+from donation_inspector.xla.lowering import Lowered
+from donation_inspector.xla.stage import bind, unwrap
+
+
+def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
+    """Trace and lower what `di.inspect` takes; nothing is executed, and the caller's objects stay as they were.
+
+    Raises:
+        TraceError: with what is wrong and what to do.
+    """
+    if unwrap(fn) is not None:
+        return lowering.lower(fn, args, kwargs)
+    call = equinox.wrapped_call(fn, args, kwargs)
+    if call is not None:
+        return equinox.lower(*call)
+    fn, args, kwargs = bind(fn, args, kwargs)
+    with nnx.untouched(fn, args, kwargs):
+        if nnx.is_wrapped(fn):
+            return nnx.lower(fn, args, kwargs)
+        return lowering.lower(fn, args, kwargs)
