@@ -1,4 +1,4 @@
-"""What the linters do not see: private names in one place, nothing of one machine, notebooks with outputs, one version."""
+"""What no linter sees: private names in one place, nothing of one machine, notebooks with outputs, one version."""
 
 import ast
 import json
