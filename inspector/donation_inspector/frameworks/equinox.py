@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten_with_path
 
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
 from donation_inspector.xla import lowering
-from donation_inspector.xla.leaves import Name, key_path
+from donation_inspector.xla.leaves import Name, key_path, leaves_with_path
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import attempt, flat_inputs, trace
 
@@ -71,7 +70,7 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
     known = naming.by_identity(
         (leaf, Name(argument, key_path(keys)))
         for argument, value in [*naming.bound_arguments(function, args, kwargs), (name, function)]
-        for keys, leaf in tree_flatten_with_path(value)[0]
+        for keys, leaf in leaves_with_path(value)
     )
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:

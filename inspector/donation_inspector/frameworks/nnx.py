@@ -11,17 +11,16 @@ from __future__ import annotations
 import gc
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten_with_path
 
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
 from donation_inspector.xla import lowering
-from donation_inspector.xla.leaves import Name, key_path
+from donation_inspector.xla.leaves import Name, key_path, leaves_with_path
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import flat_inputs, trace
 
@@ -85,13 +84,13 @@ def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
 def _arrays(argument: str, value: Any) -> Iterator[tuple[Any, Name]]:
     """Each array in one argument with its name: Variables by their path in the object that holds them."""
     nnx = loaded()
-    for keys, leaf in tree_flatten_with_path(value, is_leaf=_is_object)[0]:
+    for keys, leaf in leaves_with_path(value, is_leaf=_is_object):
         if not _is_object(leaf):
             yield leaf, Name(argument, key_path(keys))
             continue
         for path, node in nnx.iter_graph(leaf):
             array = node.get_value() if isinstance(node, nnx.Variable) else node
-            for inner, part in tree_flatten_with_path(array)[0] if not _is_object(array) else ():
+            for inner, part in leaves_with_path(array) if not _is_object(array) else ():
                 yield part, Name(argument, key_path(keys) + "".join(map(_step, path)) + key_path(inner))
 
 
@@ -114,8 +113,7 @@ def _result_names(traced: Any, arguments: Sequence[Name], results: Sequence[Name
     if traced is None:
         return results
     changed = {
-        key_path(keys): name.path
-        for (keys, _), name in zip(tree_flatten_with_path(traced.args_info)[0], arguments, strict=True)
+        key_path(keys): name.path for (keys, _), name in zip(leaves_with_path(traced.args_info), arguments, strict=True)
     }
     returned, updates = ("[0]", "[1]") if _in_tree_mode(results) else ("[2]", "")
 
@@ -134,7 +132,7 @@ def _in_tree_mode(results: Sequence[Name]) -> bool:
 
 
 @contextmanager
-def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[None]:
+def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[None]:
     """Trace inside; whatever of the process's NNX objects that changes is put back afterwards.
 
     Raises:
@@ -168,8 +166,8 @@ def _refuse_objects(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
             if _is_object(leaf):
                 raise TraceError(
                     f"{_name(fn)} takes an NNX object ({argument}: {type(leaf).__name__}) but is not jitted by "
-                    "nnx.jit: jax.jit loses what the step changes in it. Decorate the step with @nnx.jit and inspect that, or "
-                    "pass nnx.split's state to a pure function."
+                    "nnx.jit: jax.jit loses what the step changes in it. Decorate the step with @nnx.jit and inspect "
+                    "that, or pass nnx.split's state to a pure function."
                 )
 
 

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from jax._src.interpreters import mlir  # holds JAX's pairing; nothing public calls it apart
-
 from donation_inspector.errors import TraceError
 from donation_inspector.signature import Donation
-from donation_inspector.xla import attributes
+from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts, sharded
 
 PARAMETERS = (
@@ -39,7 +37,7 @@ PARAMETERS = (
 
 def known_here() -> bool:
     """Whether this JAX's pairing function is the one that `Pairing` knows."""
-    function = getattr(mlir, "_set_up_aliases", None)
+    function = getattr(internals.mlir, "_set_up_aliases", None)
     return function is not None and tuple(inspect.signature(function).parameters) == PARAMETERS
 
 
@@ -68,8 +66,8 @@ class Pairing:
             in_memory_kinds=_memory_kinds(facts.in_shardings) if memory_kinds else None,
             out_memory_kinds=_memory_kinds(facts.out_shardings) if memory_kinds else None,
             unspecified_results=facts.partitions > 1
-            and any(s is None or mlir.contains_unconstrained(s) for s in facts.out_shardings),
-            supported=any(p in mlir._platforms_with_donation for p in facts.platforms),  # pyright: ignore[reportPrivateUsage]
+            and any(s is None or internals.mlir.contains_unconstrained(s) for s in facts.out_shardings),
+            supported=any(p in internals.mlir._platforms_with_donation for p in facts.platforms),
         )
 
     def decide(self, leaves: frozenset[int]) -> Donation:
@@ -80,7 +78,7 @@ class Pairing:
         if not self.supported:
             return self._by_position(facts.forced_aliases or (), ())
         try:
-            aliases, left, donors = mlir._set_up_aliases(  # pyright: ignore[reportPrivateUsage]
+            aliases, left, donors = internals.mlir._set_up_aliases(
                 facts.forced_aliases,
                 self.in_avals,
                 self.out_avals,

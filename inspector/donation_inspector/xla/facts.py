@@ -13,8 +13,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import core  # abstract token, mutable references and physical avals have no public names
-from jax._src.interpreters import mlir, pxla  # the code that lowers and compiles; nothing public calls it apart
+
+from donation_inspector.xla import internals
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +79,14 @@ def _references(
 
 def read_facts(lowered: jax.stages.Lowered) -> Facts:
     """Read a lowering made by `jax.jit` (directly or behind a wrapper)."""
-    lowering: Any = lowered._lowering  # pyright: ignore[reportPrivateUsage]
+    stage: Any = lowered
+    lowering: Any = stage._lowering
     args: dict[str, Any] = lowering.compile_args
     in_avals, out_avals = tuple(args["global_in_avals"]), tuple(args["global_out_avals"])
     constants = tuple(getattr(lowering, "const_args", ()))
     references, forced, result_reference = _references(args["mut"], len(in_avals), len(out_avals))
     shape_poly = args["shape_poly_state"]
-    leaves: list[Any] = jax.tree.leaves(lowered.args_info)
+    leaves: list[Any] = jax.tree.leaves(stage.args_info)
     return Facts(
         module=lowering.stablehlo(),
         name=args["all_args_info"].debug_info.func_name,
@@ -109,29 +110,29 @@ def read_facts(lowered: jax.stages.Lowered) -> Facts:
         leaf_avals=tuple(leaf._aval for leaf in leaves),
         leaf_donated=tuple(leaf.donated for leaf in leaves),
         debug_info=args["all_args_info"].debug_info,
-        out_tree=lowered.out_tree,
+        out_tree=stage.out_tree,
         compile_args=args,
         compiler_options=tuple(lowering._compiler_options_kvs),
     )
 
 
 def _logical_sharding(aval: Any, sharding: Any) -> Any:
-    return pxla._to_logical_sharding(aval, sharding)  # pyright: ignore[reportPrivateUsage]
+    return internals.to_logical_sharding(aval, sharding)
 
 
 def is_token(aval: Any) -> bool:
     """Whether an aval is JAX's token, which carries no data."""
-    return aval is core.abstract_token
+    return aval is internals.abstract_token
 
 
 def physical(aval: Any) -> Any:
     """The aval of the buffer behind a logical one: typed PRNG keys become their integers."""
-    return core.physical_aval(aval)
+    return internals.physical_aval(aval)
 
 
 def sharded(aval: Any, sharding: Any) -> Any:
     """The aval of one device's part."""
-    return mlir.sharded_aval(aval, sharding)
+    return internals.mlir.sharded_aval(aval, sharding)
 
 
 def refined_module(facts: Facts, module: Any) -> Any:
@@ -139,7 +140,7 @@ def refined_module(facts: Facts, module: Any) -> Any:
     state = facts.compile_args["shape_poly_state"]
     if state is None or not state.uses_dim_vars:
         return module
-    return mlir.refine_polymorphic_shapes(module)
+    return internals.mlir.refine_polymorphic_shapes(module)
 
 
 def compile_options(facts: Facts) -> bytes:
@@ -149,12 +150,12 @@ def compile_options(facts: Facts) -> bytes:
     """
     devices = np.empty(len(facts.devices), dtype=object)
     devices[:] = facts.devices
-    to_inputs, to_outputs = pxla.get_prop_to_input_output(
+    to_inputs, to_outputs = internals.get_prop_to_input_output(
         _concrete(facts.compile_args["in_shardings"], facts),
         _concrete(facts.compile_args["out_shardings"], facts),
         facts.tokens,
     )
-    known = {
+    known: dict[str, Any] = {
         "mesh": None,
         "spmd_lowering": True,
         "auto_spmd_lowering": False,
@@ -166,11 +167,11 @@ def compile_options(facts: Facts) -> bytes:
         "np_dev": devices,
         "compiler_options": dict(facts.compiler_options),
     }
-    parameters = inspect.signature(pxla.create_compile_options).parameters
-    options: Any = pxla.create_compile_options(**{name: known[name] for name in parameters})
+    parameters = inspect.signature(internals.create_compile_options).parameters
+    options: Any = internals.create_compile_options(**{name: known[name] for name in parameters})
     return options.SerializeAsString()
 
 
 def _concrete(shardings: Sequence[Any], facts: Facts) -> tuple[Any, ...]:
-    device_list = pxla._create_device_list(facts.devices)  # pyright: ignore[reportPrivateUsage]
-    return tuple(pxla.maybe_concretize_mesh(sharding, device_list) for sharding in shardings)
+    device_list: Any = internals.create_device_list(facts.devices)
+    return tuple(internals.maybe_concretize_mesh(sharding, device_list) for sharding in shardings)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax
 from jax.sharding import NamedSharding
-from jax.tree_util import keystr, tree_flatten_with_path
 
 from donation_inspector.signature import Implicit, Leaf, Shape, Signature
-from donation_inspector.xla import attributes
+from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts
 
 
@@ -36,7 +34,7 @@ def argument_names(facts: Facts, args_info: Any) -> tuple[Name, ...]:
     JAX's own names, which know static arguments and the function's signature; where it has none, positional
     arguments are called `args[i]`.
     """
-    plain = [_plain_name(keys) for keys, _ in tree_flatten_with_path(args_info)[0]]
+    plain = [_plain_name(keys) for keys, _ in leaves_with_path(args_info)]
     given: Sequence[str] | None = facts.debug_info.arg_names
     if given is None or len(given) < len(plain):
         return tuple(plain)
@@ -61,13 +59,18 @@ def _plain_name(keys: tuple[Any, ...]) -> Name:
 
 def result_names(facts: Facts) -> tuple[Name, ...]:
     """The path of each flat result in what the function returns, `[0]['w']`; `result` where it returns one array."""
-    numbered = jax.tree.unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
-    return tuple(Name("", key_path(keys) or "result") for keys, _ in tree_flatten_with_path(numbered)[0])
+    numbered: Any = internals.public_trees.tree_unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
+    return tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(numbered))
+
+
+def leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple[Any, ...], Any]]:
+    """JAX's (keys, leaf) pairs of a pytree."""
+    return internals.public_trees.tree_flatten_with_path(tree, is_leaf)[0]
 
 
 def key_path(keys: tuple[Any, ...]) -> str:
     """JAX's `keystr`, but `[0]` where a container numbers its leaves without keys."""
-    return re.sub(r"<flat index (\d+)>", r"\1", keystr(keys))
+    return re.sub(r"<flat index (\d+)>", r"\1", internals.public_trees.keystr(keys))
 
 
 def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Name]) -> Signature:

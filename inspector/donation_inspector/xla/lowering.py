@@ -12,7 +12,7 @@ import jax
 
 from donation_inspector.errors import TraceError
 from donation_inspector.signature import Donation, Signature
-from donation_inspector.xla import attributes, notes, packing
+from donation_inspector.xla import attributes, internals, notes, packing
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
 from donation_inspector.xla.facts import Facts, read_facts
 from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names
@@ -116,7 +116,7 @@ def _refuse_deleted(signature: Signature, inputs: Sequence[Any]) -> None:
     deleted = [
         leaf.path
         for leaf, value in zip(signature.arguments, inputs, strict=True)
-        if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer) and value.is_deleted()
+        if isinstance(value, jax.Array) and not isinstance(value, internals.Tracer) and value.is_deleted()
     ]
     if deleted:
         raise TraceError(
@@ -147,7 +147,7 @@ def _warnings(
 
 
 def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tuple[Note, ...]:
-    ignored = bool(jax.config.jax_debug_nans) and staged.asked and not donated
+    ignored = bool(internals.config.jax_debug_nans) and staged.asked and not donated
     jaxpr: Any = None if staged.traced is None else staged.traced.jaxpr
     return (
         *notes.dropped_note(signature, donated),

@@ -151,7 +151,11 @@ def _inner_donations(jaxpr: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
                 tuple(name or f"argument {i}" for i, (name, d) in enumerate(zip(names, donated, strict=True)) if d),
             )
         for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
+            for inner in _several(value):
                 body = getattr(inner, "jaxpr", inner)
                 if hasattr(body, "eqns"):
                     yield from _inner_donations(body)
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, tuple | list) else (value,)  # pyright: ignore[reportUnknownVariableType]

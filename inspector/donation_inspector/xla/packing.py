@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import jax
-from jax._src.interpreters import mlir  # JAX's own bytecode writer: no public function takes an edited module
-from jax._src.lib import xla_client  # the registry of custom-call targets, which public API can only add to
-
-from donation_inspector.xla import attributes
+from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts, compile_options, is_token, physical, refined_module
 from donation_inspector.xla.program import Input, Program, Shards
 
@@ -23,17 +19,17 @@ def pack(facts: Facts, module: Any, name: str) -> Program:
     """
     platform = str(facts.backend.platform)
     targets = attributes.custom_call_targets(module)
-    registered: set[str] = set(xla_client.custom_call_targets(_REGISTRY_NAMES.get(platform, platform)))
+    registered: set[str] = set(internals.custom_call_targets(_REGISTRY_NAMES.get(platform, platform)))
     callbacks = tuple(target for target in targets if "python" in target and "callback" in target)
     return Program(
         name=name,
-        bytecode=mlir.module_to_bytecode(refined_module(facts, module)),
+        bytecode=internals.mlir.module_to_bytecode(refined_module(facts, module)),
         compile_options=compile_options(facts),
         platform=platform,
         device_ids=tuple(device.id for device in facts.devices),
         device_count=int(facts.backend.device_count()),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
-        enable_x64=bool(jax.config.jax_enable_x64),
+        enable_x64=bool(internals.config.jax_enable_x64),
         inputs=_inputs(facts),
         custom_calls=tuple(target for target in targets if target in registered and target not in callbacks),
         callbacks=callbacks or tuple(type(callback).__name__ for callback in facts.compile_args["host_callbacks"]),

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-from jax._src import tree_util  # the pytree registry that tracing flattens with; public flattening uses another
-from jax._src.lib import jax_jit  # JAX's own flattening of a call, which knows about static arguments
 
 from donation_inspector.errors import DonationInspectorError, TraceError
-from donation_inspector.xla import explain
+from donation_inspector.xla import explain, internals
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
@@ -58,7 +56,7 @@ def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
     fn, args, kwargs = bind(fn, args, kwargs)
     if not callable(fn):
         raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
-    jitted = fn if _has_stages(fn) else jax.jit(fn)
+    jitted: Any = fn if _has_stages(fn) else internals.jit(fn)
     return trace(jitted, args, kwargs, name=_name(fn), inputs=flat_inputs(jitted, args, kwargs))
 
 
@@ -86,12 +84,13 @@ def bind(fn: Any, args: Args, kwargs: Kwargs) -> tuple[Any, Args, Kwargs]:
     `jax.jit` methods and `nnx.jit` methods keep `.lower` and `.trace` on the unbound function only.
     """
     while True:
-        if isinstance(fn, functools.partial) and _has_stages(_innermost(fn)):
-            fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
+        held: Any = fn
+        if isinstance(fn, functools.partial) and _has_stages(_innermost(held)):
+            fn, args, kwargs = held.func, (*held.args, *args), {**held.keywords, **kwargs}
         elif isinstance(fn, types.MethodType) and _has_stages(fn.__func__):
-            fn, args = fn.__func__, (fn.__self__, *args)
+            fn, args = held.__func__, (held.__self__, *args)
         else:
-            return fn, args, kwargs
+            return held, args, kwargs
 
 
 def _innermost(fn: Any) -> Any:
@@ -111,13 +110,17 @@ def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | No
 
     Asks the parser that JAX itself asks, because static arguments shift the order.
     """
-    info = getattr(jitted, "_jit_info", None)
+    info: Any = getattr(jitted, "_jit_info", None)
     if info is None:
         return None
-    registry: Any = getattr(tree_util, "tracing_registry", tree_util.default_registry)
     try:
-        parsed = jax_jit.parse_arguments(
-            args, tuple(kwargs.values()), tuple(kwargs), info.static_argnums, info.static_argnames, registry
+        parsed = internals.parse_arguments(
+            args,
+            tuple(kwargs.values()),
+            tuple(kwargs),
+            info.static_argnums,
+            info.static_argnames,
+            internals.tracing_registry,
         )
     except (TypeError, ValueError):
         return None
@@ -126,7 +129,7 @@ def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | No
 
 def asks_for_donation(jitted: Any) -> bool | None:
     """Whether a `jax.jit` function was made with donate_argnums or donate_argnames; None where that is not known."""
-    info = getattr(jitted, "_jit_info", None)
+    info: Any = getattr(jitted, "_jit_info", None)
     return None if info is None else bool(info.donate_argnums or info.donate_argnames)
 
 
@@ -180,10 +183,10 @@ def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
 
 
 def _tracers() -> set[int]:
-    found = {id(o) for o in gc.get_objects() if issubclass(type(o), jax.core.Tracer)}
+    found = {id(o) for o in gc.get_objects() if issubclass(type(o), internals.Tracer)}
     if found:
         gc.collect()
-        found = {id(o) for o in gc.get_objects() if issubclass(type(o), jax.core.Tracer)}
+        found = {id(o) for o in gc.get_objects() if issubclass(type(o), internals.Tracer)}
     return found
 
 
