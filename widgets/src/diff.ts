@@ -20,7 +20,7 @@ export interface Row {
   after: number | null;
   /** First row of its line; the others go on with it. */
   head: boolean;
-  /** Rows folded away here, and the place that names the fold. */
+  /** Lines folded away here, and the place that names the fold. */
   hidden: number;
   at: number;
 }
@@ -128,7 +128,15 @@ export function hunks(lines: readonly Line[], opened: ReadonlySet<number>): Row[
     while (end < all.length && keep[end] === keep[i]) end++;
     const foldable = !keep[i] && end - i > 1 && !opened.has(i);
     if (foldable) {
-      rows.push({ kind: "fold", text: "", before: null, after: null, head: true, hidden: end - i, at: i });
+      rows.push({
+        kind: "fold",
+        text: "",
+        before: null,
+        after: null,
+        head: true,
+        hidden: all.slice(i, end).filter((row) => row.head).length,
+        at: i,
+      });
     } else rows.push(...all.slice(i, end));
     i = end;
   }

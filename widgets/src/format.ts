@@ -1,21 +1,27 @@
-/** Figures as people read them. `bytes` gives the same text as the Python side; tests/bytes.json holds both to it. */
+/** Figures as people read them. */
 
-const UNITS = ["KB", "MB", "GB", "TB", "PB"];
+const UNITS = ["KB", "MB", "GB", "TB", "PB", "EB"];
 
-/** Decimal units, one decimal below 100, halves away from zero; null and NaN are "unknown". */
+/** Rounds halves to even, as Python's format does and `toFixed` does not. */
+function fixed(value: number, digits: 0 | 1): string {
+  const halves = value * (digits === 0 ? 2 : 4);
+  const tie = digits === 0 ? halves % 2 === 1 : halves % 4 === 1;
+  if (!tie) return value.toFixed(digits);
+  const below = Math.floor(value);
+  return digits === 0 ? String(below + (below % 2)) : `${below}.2`;
+}
+
+/** The same text as units.py: decimal units, one decimal below 100; null and NaN are "unknown". */
 export function bytes(n: number | null): string {
   if (n === null || Number.isNaN(n)) return "unknown";
-  if (n < 0) return `−${bytes(-n)}`;
-  if (n < 1000) return `${n} B`;
-  let unit = 1000;
-  for (const name of UNITS) {
-    const tenths = Math.floor((n * 10 + unit / 2) / unit);
-    if (tenths < 1000) return `${Math.floor(tenths / 10)}.${tenths % 10} ${name}`;
-    const whole = Math.floor((n + unit / 2) / unit);
-    if (whole < 1000 || name === "PB") return `${whole} ${name}`;
-    unit *= 1000;
+  if (Math.abs(n) < 1000) return `${n} B`;
+  let value = Math.abs(n) / 1000;
+  let unit = 0;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
   }
-  return "unknown";
+  return `${n < 0 ? "-" : ""}${fixed(value, value < 99.95 ? 1 : 0)} ${UNITS[unit]}`;
 }
 
 /** 3618 → "3,618", the same in every locale. */

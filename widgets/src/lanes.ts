@@ -69,14 +69,21 @@ export function lanes(
   return { lane, used: sorted.length, members: sorted.map(({ list }) => list), rest };
 }
 
-/** Bytes that the ranges hold, by kind and column: `columns` equal steps of the program, each its largest moment. */
+export interface Rest {
+  /** Bytes live at each operation, one column a kind. */
+  byKind: Float64Array[];
+  /** Largest sum of the kinds. */
+  most: number;
+}
+
+/** What the ranges without a lane hold together. */
 export function restCurve(
   ranges: Ranges,
   ends: Int32Array,
   rest: readonly number[],
   kinds: number,
   operations: number,
-): { byKind: Float64Array[]; most: number } {
+): Rest {
   const byKind = Array.from({ length: kinds }, () => new Float64Array(operations + 1));
   for (const i of rest) {
     const size = ranges.bytes[i]!;

@@ -2,13 +2,14 @@
 
 import type { Ranges } from "./decode";
 import { bytes, count } from "./format";
-import { type Lanes, restCurve } from "./lanes";
+import type { Lanes, Rest } from "./lanes";
 import type { Palette } from "./theme";
 
 export interface Scene {
   ranges: Ranges;
   ends: Int32Array;
   lanes: Lanes;
+  rest: Rest;
   curve: Float64Array;
   baseline: Float64Array;
   operations: number;
@@ -26,6 +27,7 @@ export interface Geometry {
   curveHeight: number;
   lanesTop: number;
   laneHeight: number;
+  lanesHeight: number;
   restTop: number;
   restHeight: number;
   height: number;
@@ -34,17 +36,19 @@ export interface Geometry {
 const LEFT = 62;
 const RIGHT = 10;
 const CURVE = 132;
-export const LANES_HEIGHT = 216;
-export const LANES_AT_MOST = 54;
-const REST = 34;
+const LANES_HEIGHT = 192;
+const LANE = 10;
+export const LANES_AT_MOST = 48;
+const REST = 30;
 const AXIS = 18;
 
 export function geometry(width: number, lanesUsed: number, hasRest: boolean): Geometry {
   const curveTop = 18;
   const lanesTop = curveTop + CURVE + 14;
-  const laneHeight = Math.max(3, Math.min(10, LANES_HEIGHT / Math.max(1, lanesUsed)));
-  const restTop = lanesTop + LANES_HEIGHT + 18;
-  const height = (hasRest ? restTop + REST : lanesTop + LANES_HEIGHT) + AXIS;
+  const laneHeight = Math.min(LANE, LANES_HEIGHT / Math.max(1, lanesUsed));
+  const lanesHeight = Math.min(LANES_HEIGHT, LANE * Math.max(1, lanesUsed));
+  const restTop = lanesTop + lanesHeight + 18;
+  const height = (hasRest ? restTop + REST : lanesTop + lanesHeight) + AXIS;
   return {
     width,
     left: LEFT,
@@ -53,6 +57,7 @@ export function geometry(width: number, lanesUsed: number, hasRest: boolean): Ge
     curveHeight: CURVE,
     lanesTop,
     laneHeight,
+    lanesHeight,
     restTop,
     restHeight: REST,
     height,
@@ -99,7 +104,7 @@ export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, col
   c.textAlign = "right";
   c.textBaseline = "middle";
   c.beginPath();
-  const step = tick(most, 3);
+  const step = tick(most, 4);
   for (let value = 0; value <= most; value += step) {
     const at = Math.round(y(value)) + 0.5;
     c.moveTo(g.left, at);
@@ -161,7 +166,7 @@ export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, col
   const atRight = peakX > g.left + inner / 2;
   c.textAlign = atRight ? "right" : "left";
   c.font = "600 11px system-ui, sans-serif";
-  c.fillText(`peak ${bytes(peak.bytes)}`, peakX + (atRight ? -8 : 8), Math.max(10, y(peak.bytes) - 4));
+  c.fillText(`peak ${bytes(peak.bytes)}`, peakX + (atRight ? 4 : -4), 11);
 
   const cursorX = Math.round(x(scene.op + 0.5)) + 0.5;
   c.strokeStyle = colours.cursor;
@@ -206,19 +211,15 @@ function drawRanges(
 
 /** What has no lane, as bytes over time, stacked by kind. */
 function drawRest(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, colours: Palette): void {
-  const { ranges, ends, lanes, operations } = scene;
+  const { lanes, operations } = scene;
+  const { byKind, most } = scene.rest;
   if (lanes.rest.length === 0) return;
-  const { byKind, most } = restCurve(ranges, ends, lanes.rest, colours.kinds.length, operations);
   const inner = g.width - g.left - g.right;
   const bottom = g.restTop + g.restHeight;
   c.fillStyle = colours.muted;
   c.textAlign = "left";
   c.textBaseline = "alphabetic";
-  c.fillText(
-    `${count(lanes.rest.length)} smaller values, at most ${bytes(most)} at once (own scale)`,
-    g.left,
-    g.restTop - 4,
-  );
+  c.fillText(`${count(lanes.rest.length)} smaller values, at most ${bytes(most)}`, g.left, g.restTop - 4);
   const steps = byKind.map((values) => columns(values, operations, inner));
   const base = new Float64Array(steps[0]?.length ?? 0);
   steps.forEach((values, kind) => {
@@ -237,7 +238,7 @@ function drawRest(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, colour
 /** The range under a point: one of a lane, or -1. */
 export function rangeAt(g: Geometry, scene: Scene, px: number, py: number): number {
   const lane = Math.floor((py - g.lanesTop) / g.laneHeight);
-  if (lane < 0 || py > g.lanesTop + LANES_HEIGHT) return -1;
+  if (lane < 0 || py > g.lanesTop + g.lanesHeight) return -1;
   const op = opAt(g, scene.operations, px);
   const near = scene.operations / Math.max(1, g.width - g.left - g.right);
   const hit = (scene.lanes.members[lane] ?? []).filter(

@@ -1,6 +1,6 @@
 /** The arguments as a foldable tree: one root a whole argument, groups along the pytree paths, one leaf an array. */
 
-import type { Arguments, State, Verdict, Whole } from "./model";
+import type { Arguments, Whole } from "./model";
 import { segments, short } from "./paths";
 
 export interface Node {
@@ -37,52 +37,63 @@ function insert(root: Trie, parts: readonly string[], leaf: number): void {
     next.leaves.push(leaf);
     at = next;
   }
-  // Two leaves of one path (a pytree node without keys): the second stands beside the first.
-  if (at.leaf === null && at !== root) at.leaf = leaf;
-  else if (at === root && parts.length === 0 && at.leaf === null) at.leaf = leaf;
+  // Two leaves of one path (a pytree node without keys): the second stands below the first.
+  if (at.leaf === null && at.children.size === 0) at.leaf = leaf;
   else at.children.set(`#${leaf}`, { ...trie(` #${leaf}`), leaf, leaves: [leaf] });
 }
 
-/** A group with one group inside is no choice to make: its row is left out and its name goes before its children's. */
-function children(group: Trie, prefix: readonly string[], depth: number, key: string, whole: number): Node[] {
-  const found = [...group.children.values()];
-  const only = found[0];
-  if (found.length === 1 && only && only.children.size > 0 && only.leaf === null) {
-    return children(only, [...prefix, only.part], depth, key + only.part, whole);
+/** A group of one is no choice to make: it shares a row with what it holds. */
+function node(entry: Trie, prefix: readonly string[], depth: number, key: string, whole: number): Node {
+  const parts = [...prefix, entry.part];
+  let at = entry;
+  while (at.children.size === 1 && at.leaf === null) {
+    at = [...at.children.values()][0]!;
+    parts.push(at.part);
   }
-  return found.map((child) => {
-    const parts = [...prefix, child.part];
-    const own = key + child.part;
-    return {
-      key: own,
-      name: short(parts),
-      whole,
-      depth,
-      children: child.children.size > 0 ? children(child, [], depth + 1, own, whole) : [],
-      leaves: child.leaves,
-      leaf: child.children.size > 0 ? null : child.leaf,
-    };
-  });
+  const own = key + parts.slice(prefix.length).join("");
+  return {
+    key: own,
+    name: short(parts),
+    whole,
+    depth,
+    children: [...at.children.values()].map((child) => node(child, [], depth + 1, own, whole)),
+    leaves: at.leaves,
+    leaf: at.children.size > 0 ? null : at.leaf,
+  };
+}
+
+/** A whole argument keeps its own row; where it holds one group alone, that group's name goes before its children's. */
+function root(entry: Trie, whole: number): Node {
+  const key = `${whole}:${entry.part}`;
+  let at = entry;
+  const prefix: string[] = [];
+  while (at.children.size === 1 && at.leaf === null) {
+    const only = [...at.children.values()][0]!;
+    if (only.children.size === 0) break;
+    at = only;
+    prefix.push(at.part);
+  }
+  const below = key + prefix.join("");
+  return {
+    key,
+    name: entry.part,
+    whole,
+    depth: 0,
+    children: [...at.children.values()].map((child) => node(child, prefix, 1, below, whole)),
+    leaves: entry.leaves,
+    leaf: entry.children.size > 0 ? null : entry.leaf,
+  };
 }
 
 export function tree(args: Arguments, wholes: readonly Whole[]): Node[] {
-  const roots = wholes.map((whole) => trie(whole.name));
+  const entries = wholes.map((whole) => trie(whole.name));
   args.path.forEach((path, leaf) => {
     const index = args.whole[leaf]!;
     const name = wholes[index]?.name ?? "";
-    const root = roots[index];
-    if (!root) return;
-    insert(root, segments(path.startsWith(name) ? path.slice(name.length) : path), leaf);
+    const entry = entries[index];
+    if (entry) insert(entry, segments(path.startsWith(name) ? path.slice(name.length) : path), leaf);
   });
-  return roots.map((root, whole) => ({
-    key: `${whole}:${root.part}`,
-    name: root.part,
-    whole,
-    depth: 0,
-    children: root.children.size > 0 ? children(root, [], 1, `${whole}:${root.part}`, whole) : [],
-    leaves: root.leaves,
-    leaf: root.children.size > 0 ? null : root.leaf,
-  }));
+  return entries.map(root);
 }
 
 /** Rows on show: a node's children follow it where it is open. */
@@ -120,12 +131,9 @@ export function total(leaves: readonly number[], nbytes: readonly (number | null
 }
 
 /** How many leaves have each verdict, most first. */
-export function verdicts(leaves: readonly number[], state: State): [Verdict, number][] {
-  const counts = new Map<Verdict, number>();
-  for (const leaf of leaves) {
-    const verdict = state.verdicts[leaf];
-    if (verdict) counts.set(verdict, (counts.get(verdict) ?? 0) + 1);
-  }
+export function verdicts<V>(leaves: readonly number[], of: (leaf: number) => V): [V, number][] {
+  const counts = new Map<V, number>();
+  for (const leaf of leaves) counts.set(of(leaf), (counts.get(of(leaf)) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1]);
 }
 

@@ -8,24 +8,25 @@ import { virtualList } from "../virtual";
 import type { Context, View } from "./view";
 
 const ROW = 26;
-const ROWS_SHOWN = 14;
-/** Everything is open at first as long as it fits. */
-const OPEN_AT_MOST = 14;
+const ROWS_SHOWN = 16;
 
 interface Row extends HTMLDivElement {
   parts: {
     name: HTMLElement;
-    fold: HTMLElement;
-    box: HTMLInputElement;
+    box: HTMLInputElement | null;
     title: HTMLElement;
     label: HTMLElement;
     size: HTMLElement;
     life: HTMLElement;
     chip: HTMLElement;
-    why: HTMLElement;
+    why: Text;
+    verdict: HTMLElement;
   };
   node: Node | null;
 }
+
+/** Not donated, and a result could take its buffer. */
+const COULD = "could be donated";
 
 const CHIP: Record<Verdict, string> = {
   aliased: "di-ok",
@@ -35,9 +36,12 @@ const CHIP: Record<Verdict, string> = {
   "not donated": "di-none",
 };
 
+let ids = 0;
+
 export function argumentsView(context: Context): View {
   const { synced, view } = context;
   const { arguments: args, results, wholes, operations } = synced.program;
+  const prefix = `di-arguments-${ids++}`;
   const roots = tree(args, wholes);
   openWhatFits(roots, view.open);
   view.row = roots[0]?.key ?? "";
@@ -65,72 +69,90 @@ export function argumentsView(context: Context): View {
   const el = h(
     "section",
     { class: "di-arguments", "aria-label": "arguments" },
-    h("h3", {}, "Arguments", h("span", { class: "di-muted" }, "checked = donated")),
+    h("h3", {}, "Arguments", h("span", { class: "di-muted di-aside" }, "checked = donated")),
     list.el,
     detail,
   );
 
   function createRow(): Row {
-    const box = h("input", { type: "checkbox", tabindex: -1 });
-    const fold = h("span", { class: "di-fold", "aria-hidden": "true" });
     const title = h("code", { class: "di-title" });
-    const name = h("span", { class: "di-path", role: "gridcell" }, fold, box, title);
+    const name = h("span", { class: "di-path", role: "gridcell" }, title);
     const label = h("code", { class: "di-label", role: "gridcell" });
     const size = h("span", { class: "di-num", role: "gridcell" });
     const life = h("span", { class: "di-life", role: "img" });
     const chip = h("span", { class: "di-chip" });
-    const why = h("span", { class: "di-why" });
+    const why = document.createTextNode("");
     const verdict = h("span", { class: "di-verdict", role: "gridcell" }, chip, why);
-    const row = Object.assign(h("div", { class: "di-row", role: "row" }, name, label, size, life, verdict), {
-      parts: { name, fold, box, title, label, size, life, chip, why },
-      node: null as Node | null,
-    });
-    box.addEventListener("change", () => {
-      if (row.node) toggle(row.node, box.checked);
-    });
-    fold.addEventListener("click", (event) => {
-      event.stopPropagation();
-      if (row.node) unfold(row.node, !view.open.has(row.node.key));
+    const row: Row = Object.assign(h("div", { class: "di-row", role: "row" }, name, label, size, life, verdict), {
+      parts: { name, box: null, title, label, size, life, chip, why, verdict },
+      node: null,
     });
     row.addEventListener("click", (event) => {
-      if (row.node && event.target !== box) select(row.node);
+      const { node } = row;
+      if (!node || event.target instanceof HTMLInputElement) return;
+      // The triangle lies in the padding before the name.
+      if (node.children.length > 0 && event.target === name) unfold(node, !view.open.has(node.key));
+      else select(node);
+    });
+    row.addEventListener("dblclick", (event) => {
+      const { node } = row;
+      if (node && node.children.length > 0 && event.target !== name) unfold(node, !view.open.has(node.key));
     });
     return row;
   }
 
+  function boxOf(row: Row): HTMLInputElement {
+    const box = h("input", { type: "checkbox", tabindex: -1 });
+    box.addEventListener("change", () => {
+      if (row.node) toggle(row.node, box.checked);
+    });
+    row.parts.name.prepend(box);
+    row.parts.box = box;
+    return box;
+  }
+
   function fillRow(row: Row, index: number): void {
     const node = rows[index]!;
-    const { name, fold, box, title, label, size, life, chip, why } = row.parts;
+    const { name, title, label, size, life, chip, why, verdict } = row.parts;
     row.node = node;
     const opened = view.open.has(node.key);
-    row.id = "";
+    row.id = `${prefix}-${index}`;
     row.setAttribute("aria-level", String(node.depth + 1));
     row.setAttribute("aria-rowindex", String(index + 1));
     row.setAttribute("aria-selected", String(node.key === view.row));
     row.classList.toggle("di-root-row", node.depth === 0);
     if (node.children.length > 0) row.setAttribute("aria-expanded", String(opened));
     else row.removeAttribute("aria-expanded");
-    name.style.paddingLeft = `${node.depth * 16}px`;
-    setText(fold, node.children.length === 0 ? "" : opened ? "▾" : "▸");
+    name.style.setProperty("--depth", String(node.depth));
+    name.dataset.fold = node.children.length === 0 ? "" : opened ? "▾" : "▸";
     setText(title, node.name);
-    title.title = node.leaf === null ? fullName(node) : args.path[node.leaf]!;
+    title.title =
+      node.depth === 0
+        ? fullName(node)
+        : `${node.leaf === null ? fullName(node) : args.path[node.leaf]!} · alone it needs di.jit`;
     setText(label, node.leaf === null ? plural(node.leaves.length, "leaf", "leaves") : args.label[node.leaf]!);
     label.title = label.textContent ?? "";
     setText(size, bytes(total(node.leaves, args.nbytes)));
-    fillBox(box, node);
+    fillBox(row, node);
     fillLife(life, node);
     const [text, kind, reason] = verdictOf(node);
     setText(chip, text);
     chip.className = `di-chip ${kind}`;
-    setText(why, reason);
-    why.title = reason;
+    row.dataset.path = node.leaf === null ? fullName(node) : args.path[node.leaf]!;
+    row.dataset.verdict = node.leaf === null ? "" : (state.verdicts[node.leaf] ?? "");
+    if (why.data !== reason) why.data = reason;
+    verdict.title = reason;
   }
 
-  function fillBox(box: HTMLInputElement, node: Node): void {
+  /** Only a whole argument has a box: one leaf alone cannot be donated by jax.jit. */
+  function fillBox(row: Row, node: Node): void {
     const whole = wholes[node.whole];
-    const isRoot = node.depth === 0 && whole !== undefined;
-    box.hidden = !isRoot;
-    if (!isRoot) return;
+    if (node.depth > 0 || !whole) {
+      if (row.parts.box) row.parts.box.hidden = true;
+      return;
+    }
+    const box = row.parts.box ?? boxOf(row);
+    box.hidden = false;
     const asked = synced.asked(node.whole);
     const held = donated(node.leaves, set);
     box.checked = asked ?? held === "all";
@@ -163,19 +185,22 @@ export function argumentsView(context: Context): View {
   }
 
   function verdictOf(node: Node): [text: string, chip: string, reason: string] {
-    if (node.leaf !== null) {
-      const verdict = state.verdicts[node.leaf] ?? "not donated";
-      const could = verdict === "not donated" && candidates.has(node.leaf);
-      return [could ? "could be" : verdict, could ? "di-could" : CHIP[verdict], state.reasons[node.leaf] ?? ""];
+    const only = node.leaves.length === 1 ? node.leaves[0]! : null;
+    if (only !== null) {
+      const verdict = state.verdicts[only] ?? "not donated";
+      const could = verdict === "not donated" && candidates.has(only);
+      return [could ? COULD : verdict, could ? "di-could" : CHIP[verdict], state.reasons[only] ?? ""];
     }
-    const counts = verdicts(node.leaves, state);
+    const counts = verdicts(node.leaves, (leaf) => {
+      const verdict = state.verdicts[leaf] ?? "not donated";
+      return verdict === "not donated" && candidates.has(leaf) ? COULD : verdict;
+    });
     const first = counts[0];
     if (!first) return ["", "di-none", ""];
     const [verdict, n] = first;
     const others = counts.slice(1).map(([other, m]) => `${m} ${other}`);
-    const could = node.leaves.filter((leaf) => candidates.has(leaf)).length;
-    if (verdict === "not donated" && could > 0) others.push(`${could} could be`);
-    return [`${n} of ${node.leaves.length} ${verdict}`, CHIP[verdict], others.join(", ")];
+    const kind = verdict === COULD ? "di-could" : CHIP[verdict];
+    return [`${n} of ${node.leaves.length} ${verdict}`, kind, others.join(", ")];
   }
 
   function fullName(node: Node): string {
@@ -197,7 +222,10 @@ export function argumentsView(context: Context): View {
 
   function select(node: Node): void {
     view.row = node.key;
-    if (node.leaf !== null) view.range = synced.ranges.ofLeaf.get(node.leaf) ?? -1;
+    if (node.leaf !== null) {
+      view.range = synced.ranges.ofLeaf.get(node.leaf) ?? -1;
+      view.line = view.range < 0 ? -1 : synced.ranges.line[view.range]!;
+    }
     context.changed();
   }
 
@@ -251,7 +279,8 @@ export function argumentsView(context: Context): View {
     facts.push(verdict);
     const hints: string[] = [];
     const result = leaf === null ? null : (state.results[leaf] ?? null);
-    if (result !== null) hints.push(`Its buffer becomes ${results.path[result] ?? `result ${result}`}.`);
+    const taker = result === null ? "" : (results.path[result] ?? `result ${result}`);
+    if (result !== null && !reason.includes(taker)) hints.push(`Its buffer becomes ${taker}.`);
     const whole = wholes[node.whole];
     if (whole && !whole.togglable && whole.hint !== "") hints.push(whole.hint);
     else if (node.depth > 0)
@@ -280,7 +309,9 @@ export function argumentsView(context: Context): View {
     list.el.setAttribute("aria-rowcount", String(rows.length));
     list.el.style.height = `${Math.min(rows.length, ROWS_SHOWN) * ROW + 2}px`;
     list.refresh();
-    if (view.range !== revealed && leaf >= 0) list.scrollTo(rows.findIndex((row) => row.key === view.row));
+    const active = rows.findIndex((row) => row.key === view.row);
+    list.el.setAttribute("aria-activedescendant", `${prefix}-${active}`);
+    if (view.range !== revealed && leaf >= 0) list.scrollTo(active);
     revealed = view.range;
     fillDetail();
   };
@@ -299,7 +330,7 @@ function openWhatFits(roots: readonly Node[], open: Set<string>): void {
   while (level.length > 0) {
     const next: Node[] = [];
     for (const node of level) {
-      if (node.children.length === 0 || rows + node.children.length > OPEN_AT_MOST) continue;
+      if (node.children.length === 0 || rows + node.children.length > ROWS_SHOWN) continue;
       rows += node.children.length;
       open.add(node.key);
       next.push(...node.children);

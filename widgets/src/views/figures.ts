@@ -80,7 +80,7 @@ function measuredRow(variant: Measured, most: number): HTMLElement {
     name,
     h("td", { class: "di-bar-cell" }, bar(parts, most, `${variant.name}: measured peak ${bytes(peak)}`)),
     h("td", { class: "di-num di-total" }, bytes(peak)),
-    figure(spread === null ? "unknown" : `± ${bytes(spread)}`),
+    figure(bytes(spread)),
     figure(bytes(predicted)),
     figure(seconds(variant.seconds)),
     h("td", {}, variant.status),

@@ -13,13 +13,13 @@ import type { Context, View } from "./view";
 const ROW = 18;
 const ROWS_SHOWN = 18;
 const TABS: [Tab, string][] = [
-  ["before", "StableHLO"],
+  ["before", "StableHLO before"],
   ["after", "after the pass"],
   ["diff", "diff"],
 ];
 
 interface RowElement extends HTMLDivElement {
-  code: HTMLElement;
+  code: Text;
   painted: Painted;
 }
 
@@ -32,15 +32,15 @@ export function irView(context: Context): View {
   let rows: Row[] = [];
   let changes: Change[] | null = null;
   let merged: Line[] | null = null;
-  let pristine: Row[] | null = null;
+  const pristine = beforeRows(synced.ir);
 
   const list = virtualList<RowElement>({
     rowHeight: ROW,
     fallbackHeight: ROW * ROWS_SHOWN,
-    overscan: 4,
+    overscan: 2,
     count: () => rows.length,
     create: () => {
-      const code = h("span", {});
+      const code = document.createTextNode("");
       const row = Object.assign(h("div", { class: "di-line" }, code), { code, painted: [] as Painted });
       row.addEventListener("click", () => {
         const fold = rows[Number(row.dataset.index)];
@@ -52,6 +52,7 @@ export function irView(context: Context): View {
     release: (row) => painting.erase(row.painted),
     attributes: { class: "di-ir", role: "tabpanel", id: `${prefix}-panel`, "data-testid": "ir" },
   });
+  list.el.style.height = `${Math.max(4, Math.min(ROWS_SHOWN, pristine.length)) * ROW + 2}px`;
   list.el.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     const fold = rows.find((row, i) => row.kind === "fold" && list.row(i) !== undefined);
@@ -99,24 +100,29 @@ export function irView(context: Context): View {
     context.changed();
   }
 
+  /** An argument's line is the function's whole signature: only the row with its name is meant. */
+  function points(row: Row): boolean {
+    if (row.before === null || row.before !== view.line) return false;
+    if (view.range < 0 || synced.ranges.leaf[view.range]! < 0) return true;
+    return row.text.includes(`%arg${view.range}:`);
+  }
+
   function fill(element: RowElement, index: number): void {
     const row = rows[index]!;
     painting.erase(element.painted);
     element.dataset.index = String(index);
-    const pointed = row.before !== null && row.before === view.line && row.kind !== "fold";
-    element.className = `di-line di-${row.kind}${pointed ? " di-pointed" : ""}`;
+    element.className = `di-line di-${row.kind}${points(row) ? " di-pointed" : ""}`;
     const number = view.tab === "before" || row.after === null ? row.before : row.after;
     element.dataset.n = row.head && number !== null ? String(number + 1) : "";
     element.dataset.mark = row.kind === "added" ? "+" : row.kind === "removed" ? "−" : "";
     if (row.kind === "fold") {
-      setText(element.code, `⋯ ${plural(row.hidden, "unchanged line")}`);
+      element.code.data = row.hidden === 0 ? "⋯" : `⋯ ${plural(row.hidden, "unchanged line")}`;
       element.title = "Show them";
       return;
     }
     element.title = "";
-    setText(element.code, row.text);
-    const text = element.code.firstChild;
-    if (text instanceof Text) element.painted = painting.paint(text, tokens(row.text));
+    element.code.data = row.text;
+    element.painted = painting.paint(element.code, tokens(row.text));
   }
 
   function lines(): Line[] {
@@ -129,17 +135,14 @@ export function irView(context: Context): View {
   }
 
   const rowsOf: Record<Tab, () => Row[]> = {
-    before: () => {
-      pristine ??= beforeRows(synced.ir);
-      return pristine;
-    },
+    before: () => pristine,
     after: () => afterRows(lines()),
     diff: () => (synced.state().changes.length === 0 ? [] : hunks(lines(), view.unfolded)),
   };
 
   let shown = "";
   let shownChanges: Change[] | null = null;
-  let pointed = -1;
+  let pointed = "";
   const update = (): void => {
     const state = synced.state();
     if (state.changes !== shownChanges) {
@@ -155,11 +158,12 @@ export function irView(context: Context): View {
       rows = rowsOf[view.tab]();
       if (otherTab && view.line < 0) list.el.scrollTop = 0;
       list.refresh();
-      if (otherTab) pointed = -1;
+      if (otherTab) pointed = "";
     }
-    if (view.line !== pointed) {
-      pointed = view.line;
-      const index = pointed < 0 ? -1 : rows.findIndex((row) => row.before === pointed && row.head);
+    const target = `${view.line} ${view.range}`;
+    if (target !== pointed) {
+      pointed = target;
+      const index = view.line < 0 ? -1 : rows.findIndex(points);
       list.refresh();
       if (index >= 0) list.scrollTo(index, "middle");
     }
@@ -170,11 +174,10 @@ export function irView(context: Context): View {
     });
     list.el.setAttribute("aria-labelledby", `${prefix}-${view.tab}`);
     const n = (kind: Change["kind"]): number => state.changes.filter((c) => c.kind === kind).length;
-    const told = [
-      [n("added"), "added"],
-      [n("changed"), "changed"],
-      [n("removed"), "removed"],
-    ].flatMap(([many, what]) => (many === 0 ? [] : [`${count(Number(many))} ${what}`]));
+    const told = (["added", "changed", "removed"] as const)
+      .map((kind) => [n(kind), kind] as const)
+      .filter(([many]) => many > 0)
+      .map(([many, kind]) => `${count(many)} ${kind}`);
     setText(summary, `${state.pipeline} · ${told.length === 0 ? "changes nothing" : told.join(", ")}`);
     list.el.classList.toggle("di-empty", rows.length === 0);
     list.el.dataset.empty = rows.length === 0 ? "The pass changes nothing: before and after are the same." : "";

@@ -2,12 +2,12 @@
 
 import { button, h, setText } from "../dom";
 import { bytes, count, plural } from "../format";
-import { bySize, type Lanes, lanes, liveAt } from "../lanes";
+import { bySize, type Lanes, lanes, liveAt, type Rest, restCurve } from "../lanes";
 import { draw, type Geometry, geometry, LANES_AT_MOST, opAt, rangeAt, type Scene } from "../plot";
 import { onThemeChange, type Palette, palette } from "../theme";
 import type { Context, View } from "./view";
 
-const LIVE_SHOWN = 7;
+const LIVE_SHOWN = 6;
 /** A range below this share of the peak gets no lane of its own. */
 const FLOOR = 1 / 1000;
 
@@ -49,22 +49,27 @@ export function memoryView(context: Context): View {
   );
   const items = Array.from({ length: LIVE_SHOWN }, () => liveItem());
   let colours: Palette | null = null;
-  let packed: Lanes | null = null;
-  let packedFor: Int32Array | null = null;
+  let packed: { ends: Int32Array; lanes: Lanes; rest: Rest } | null = null;
   let shape: Geometry | null = null;
+  let mostLanes = 0;
   let frame = 0;
 
   function liveItem() {
-    const swatch = h("i", {});
     const name = h("code", {});
     const source = h("span", { class: "di-muted di-source" });
     const size = h("span", { class: "di-num" });
     const open = button("", { class: "di-live-row" }, () => {
       if (item.index >= 0) look(item.index);
     });
-    open.append(swatch, name, source, size);
-    const item = { el: h("li", {}, open), open, swatch, name, source, size, index: -1 };
+    open.append(name, source, size);
+    const item = { el: h("li", {}, open), open, name, source, size, index: -1 };
     return item;
+  }
+
+  /** An argument goes by the user's name for it. */
+  function nameOf(index: number): string {
+    const leaf = ranges.leaf[index]!;
+    return leaf >= 0 ? synced.program.arguments.path[leaf]! : ranges.names[index]!;
   }
 
   /** Points every view at a range. */
@@ -85,14 +90,15 @@ export function memoryView(context: Context): View {
   function scene(): Scene {
     const ends = synced.ends();
     const { peak } = synced.state();
-    if (packed === null || packedFor !== ends) {
-      packed = lanes(ranges, ends, order, operations, LANES_AT_MOST, peak.bytes * FLOOR);
-      packedFor = ends;
+    if (packed === null || packed.ends !== ends) {
+      const found = lanes(ranges, ends, order, operations, LANES_AT_MOST, peak.bytes * FLOOR);
+      packed = { ends, lanes: found, rest: restCurve(ranges, ends, found.rest, kinds.length, operations) };
     }
     return {
       ranges,
       ends,
-      lanes: packed,
+      lanes: packed.lanes,
+      rest: packed.rest,
       curve: synced.curve(),
       baseline: synced.baseline,
       operations,
@@ -108,7 +114,9 @@ export function memoryView(context: Context): View {
     const now = scene();
     const width = Math.max(240, canvas.parentElement?.clientWidth ?? 0);
     const ratio = window.devicePixelRatio || 1;
-    const g = geometry(width, now.lanes.used, now.lanes.rest.length > 0);
+    // A toggle that frees lanes leaves the picture as tall as it was.
+    mostLanes = Math.max(mostLanes, now.lanes.used);
+    const g = geometry(width, mostLanes, now.lanes.rest.length > 0);
     shape = g;
     canvas.style.height = `${g.height}px`;
     const pixels = [Math.round(width * ratio), Math.round(g.height * ratio)] as const;
@@ -176,12 +184,11 @@ export function memoryView(context: Context): View {
       const item = items[k]!;
       const kind = kinds[ranges.kind[index]!] ?? "";
       item.index = index;
-      item.swatch.className = `di-swatch di-kind-${kind}`;
-      item.swatch.title = kind;
-      setText(item.name, ranges.names[index]!);
+      item.name.className = `di-kind-${kind}`;
+      setText(item.name, nameOf(index));
       setText(item.source, ranges.sources[index]!);
       setText(item.size, bytes(ranges.bytes[index]!));
-      item.open.title = `${kind}, live from op ${ranges.start[index]} to ${synced.ends()[index]}`;
+      item.open.title = `${nameOf(index)}: ${kind}, live from op ${ranges.start[index]} to ${synced.ends()[index]}`;
       item.open.setAttribute("aria-current", String(index === view.range));
     });
     const others = live.indices.slice(LIVE_SHOWN);

@@ -5,7 +5,7 @@ import { plural } from "../format";
 import type { Message } from "../model";
 import type { Context, View } from "./view";
 
-const FIRST = 12;
+const FIRST = 8;
 const RANK = { error: 0, warning: 1, note: 2 };
 
 export function notes(context: Context): View {
