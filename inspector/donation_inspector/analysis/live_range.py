@@ -15,7 +15,7 @@ from typing import Literal, overload
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 
 from donation_inspector.analysis.liveness import Liveness
 from donation_inspector.analysis.naming import CONSTANT, operation_name, value_names
@@ -63,31 +63,33 @@ class _Values:
         )
         self.arguments = len(func.args)
         self.operations = len(self.liveness.operations)
-        rows = {value: row for row, value in enumerate(self.values)}
+        rows: dict[SSAValue, int] = {value: row for row, value in enumerate(self.values)}
         spans = np.array([(rows[value], first, last) for value, first, last in self.liveness.spans()], np.int32)
         self.spans = spans.reshape(-1, 3).T
         self.nbytes = self._nbytes()
         self.kind = self._kind()
 
     def _nbytes(self) -> npt.NDArray[np.int64]:
-        sizes: dict[Attribute, int] = {}
+        # by identity: values share type objects, and hashing a type costs more than looking it up
+        sizes: dict[int, int] = {}
         for type_ in {id(value.type): value.type for value in self.values}.values():
             size = nbytes(type_)
-            sizes[type_] = UNKNOWN if size is None else size
-        return np.array([sizes[value.type] for value in self.values], np.int64)
+            sizes[id(type_)] = UNKNOWN if size is None else size
+        return np.array([sizes[id(value.type)] for value in self.values], np.int64)
 
     def _kind(self) -> npt.NDArray[np.int8]:
         last_ops = [block.last_op for block in self.func.body.blocks]
         returned = {value for op in last_ops if isinstance(op, ReturnOp) for value in op.operands}
-        column: list[Kind] = ["argument"] * self.arguments
+        argument, constant, temporary, result = range(len(KINDS))
+        column = [argument] * self.arguments
         for value in self.values[self.arguments :]:
             if value in returned:
-                column.append("result")
+                column.append(result)
             elif isinstance(value, OpResult) and operation_name(value.op) == CONSTANT:
-                column.append("constant")
+                column.append(constant)
             else:
-                column.append("temporary")
-        return np.array([KINDS.index(kind) for kind in column], np.int8)
+                column.append(temporary)
+        return np.array(column, np.int8)
 
     @cached_property
     def printed(self) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ class LiveRanges(Sequence[LiveRange]):
         place = source(value.op.location) if isinstance(value, OpResult) else None
         return LiveRange(
             value=self.names[row],
-            kind=KINDS[self.kind[row]],
+            kind=KINDS[int(self.kind[row])],
             shape=shape,
             dtype=dtype,
             nbytes=None if size == UNKNOWN else size,

@@ -49,4 +49,4 @@ def value_names(func: FuncOp) -> dict[SSAValue, str]:
 
 
 def _holds_integers(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and isinstance(type_.element_type, IntegerType)
+    return isinstance(type_, TensorType) and isinstance(type_.get_element_type(), IntegerType)  # pyright: ignore[reportUnknownMemberType]  # xDSL's tensor is generic in it

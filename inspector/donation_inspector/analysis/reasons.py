@@ -49,7 +49,11 @@ class Reasons:
         self._several_devices = any(leaf.sharding is not None for leaf in (*signature.arguments, *signature.results))
         self._nearness: list[defaultdict[Hashable, list[Leaf]]] = [defaultdict(list) for _ in range(_LEVELS)]
         self._by_name: dict[Hashable, Leaf] = {}
+        self._free: dict[Hashable, Leaf] = {}
+        """The first result of each dtype and per-device shape whose buffer is its own."""
         for leaf in signature.results:
+            if leaf.index not in self._taken_by:
+                self._free.setdefault(_match(leaf), leaf)
             for index, key in zip(self._nearness, _keys(leaf), strict=True):
                 index[key].append(leaf)
             for name in _names_of_result(leaf):
@@ -62,10 +66,10 @@ class Reasons:
     def unused(self, asked: bool) -> str:
         if asked:
             return (
-                "donated, but nothing reads it: JAX drops it without a warning and its buffer is not reused; "
-                "jax.jit(keep_unused=True) would keep it"
+                "donated, but the results do not depend on it: JAX drops it without a warning, and its buffer is not "
+                "reused; jax.jit(..., keep_unused=True) would keep it"
             )
-        return "nothing reads it: JAX drops it"
+        return "the results do not depend on it: JAX drops it"
 
     def aliased(self, leaf: Leaf, result: Leaf | None) -> str:
         if result is None:
@@ -79,9 +83,8 @@ class Reasons:
         return sentence
 
     def donor(self, leaf: Leaf) -> str:
-        free = [result for result in self._exact(leaf) if result.index not in self._taken_by]
-        if free:
-            result = free[0]
+        result = self._free.get(_match(leaf))
+        if result is not None:
             if self._several_devices and result.sharding is None:
                 return (
                     f"left to XLA: {result_text(result)} matches, but its sharding is left to the compiler, "
@@ -92,20 +95,14 @@ class Reasons:
                 "so JAX pairs nothing; make them equal"
             )
         size = leaf.nbytes_per_device
-        equal = [result for result in self._of_bytes(size) if result.index not in self._taken_by]
-        if equal:
+        equal = self._first_free(_BYTES, size)
+        if equal is not None:
             return (
-                f"left to XLA: no free result is {type_text(leaf)}, but {_described(equal[0])} has as many bytes, "
+                f"left to XLA: no free result is {type_text(leaf)}, but {_described(equal)} has as many bytes, "
                 "so XLA may use the buffer for it"
             )
-        elements = _elements(leaf)
-        alike = [
-            result
-            for result in self._signature.results
-            if _elements(result) == elements and result.index not in self._taken_by
-        ]
-        if size is not None and alike:
-            other = alike[0]
+        other = self._first_free(_ELEMENTS, _elements(leaf))
+        if size is not None and other is not None:
             return (
                 f"left to XLA without a warning, but XLA cannot use it: {_described(other)} has as many elements, "
                 f"but {format_bytes(other.nbytes_per_device)} against {format_bytes(size)}, and XLA compares bytes"
@@ -119,9 +116,9 @@ class Reasons:
 
     def ignored(self, leaf: Leaf, why: Ignored) -> str:
         if why is Ignored.DEBUG_NANS:
-            return "not donated: JAX ignores every donation while jax_debug_nans is on, without a warning"
+            return "JAX ignores every donation while jax_debug_nans is on, without a warning"
         return (
-            "not donated: an inner jit donates it, which JAX ignores inside another jit without a warning; "
+            "an inner jit donates it, which JAX ignores inside another jit without a warning; "
             f"donate it at the outermost jit: {self._could(leaf)}"
         )
 
@@ -130,40 +127,38 @@ class Reasons:
         return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused ({told})"
 
     def not_donated(self, leaf: Leaf) -> str:
-        return f"not donated; {self._could(leaf)}"
+        return self._could(leaf)
+
+    def _first_free(self, level: int, key: int | None) -> Leaf | None:
+        alike = () if key is None else self._nearness[level].get(key, ())
+        return next((result for result in alike if result.index not in self._taken_by), None)
 
     def _could(self, leaf: Leaf) -> str:
-        free = [result for result in self._exact(leaf) if result.index not in self._taken_by]
-        if not free:
+        result = self._free.get(_match(leaf))
+        if result is None:
             return self._nothing_fits(leaf)
         namesake = self._namesake(leaf)
-        result = namesake if namesake in free else free[0]
-        assert result is not None
+        if namesake is not None and namesake.index not in self._taken_by:
+            result = namesake
         return f"{_described(result)} could take over its buffer"
 
     def _nothing_fits(self, leaf: Leaf) -> str:
         if not self._signature.results:
             return "the function returns no array"
-        exact = self._exact(leaf)
+        exact = self._nearness[0].get(_match(leaf))
         if exact:
             return self._all_taken(exact)
         nearest = self._nearest(leaf)
         return f"no result is {type_text(leaf)}: the nearest, {_described(nearest)}, {_difference(leaf, nearest)}"
 
     def _all_taken(self, exact: Sequence[Leaf]) -> str:
-        free = next((result for result in exact if result.index not in self._taken_by), None)
+        free = self._free.get(_match(exact[0]))
         if free is not None:
             return f"JAX did not use it, although {_described(free)} is free"
         taker = self._taken_by[exact[0].index].path
         if len(exact) == 1:
             return f"the only result that fits, {_described(exact[0])}, is taken by {taker}"
         return f"all {len(exact)} results that fit are taken, the first, {_described(exact[0])}, by {taker}"
-
-    def _exact(self, leaf: Leaf) -> Sequence[Leaf]:
-        return self._nearness[0].get(_match(leaf), ())
-
-    def _of_bytes(self, size: int | None) -> Sequence[Leaf]:
-        return () if size is None else self._nearness[_BYTES].get(size, ())
 
     def _namesake(self, leaf: Leaf) -> Leaf | None:
         """The result of the same dtype and per-device shape that has the argument's name below its root."""
@@ -182,7 +177,7 @@ def _match(leaf: Leaf) -> tuple[Shape, str]:
 
 
 _LEVELS = 7
-_BYTES = 4
+_BYTES, _ELEMENTS = 4, 5
 
 
 def _keys(leaf: Leaf) -> tuple[Hashable, ...]:

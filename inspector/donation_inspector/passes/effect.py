@@ -16,20 +16,11 @@ from xdsl.ir import Attribute, BlockArgument, IRNode, Operation, SSAValue
 
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
+from donation_inspector.ir.exporter import Materializations
 from donation_inspector.passes.flags import argument_attributes
 from donation_inspector.signature import Donation
 
 _Same = dict[IRNode | SSAValue, IRNode | SSAValue]
-
-
-@dataclass(frozen=True, slots=True)
-class Materializations:
-    """The materializations before the return, in order: `ops` holds (result position of the value, argument written).
-    `returned[r]` is the index in `ops` of the operation whose result the function returns at r; None where it returns
-    what it did before."""
-
-    ops: tuple[tuple[int, int], ...]
-    returned: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +66,15 @@ def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = 
     """
     same: _Same = {}
     why_not, added = _compare_bodies(before, after, same)
-    returned = [same.get(value, value) for value in _returned(before)]
+    returned = [_counterpart(value, same) for value in _returned(before)]
     returned_after = _returned(after)
-    sources = {op.result: op.source for op in added if op.result is not None}
+    sources: dict[SSAValue, SSAValue] = {op.result: op.source for op in added if op.result is not None}
     kept = _kept(returned, [sources.get(value, value) for value in returned_after])
-    written = [_written(op, returned, returned_after) for op in added]
+    written = _written(added, returned, returned_after)
     why_not = why_not or _why_unlike_aliases(added, written, after)
     if why_not is None and kept is None:
         why_not = "it returns other values"
-    removed = tuple(position for position in range(len(returned)) if kept is not None and position not in kept)
+    removed = () if kept is None else tuple(sorted(set(range(len(returned))) - set(kept)))
     if why_not is None and removed:
         numbers = ", ".join(str(position) for position in removed)
         why_not = f"it drops results from the function that the caller expects: {numbers}"
@@ -106,6 +97,11 @@ def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = 
 def _returned(func: FuncOp) -> tuple[SSAValue, ...]:
     terminator = func.get_return_op()
     return () if terminator is None else tuple(terminator.operands)
+
+
+def _counterpart(value: SSAValue, same: _Same) -> SSAValue:
+    other = same.get(value)
+    return other if isinstance(other, SSAValue) else value
 
 
 def _compare_bodies(
@@ -154,15 +150,24 @@ def _kept(returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]) -> t
 
 
 def _written(
-    op: MaterializeInDestinationOp, returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]
-) -> tuple[int, int] | None:
-    """(argument, result): the argument that `op` writes and the first result position of the value that it writes."""
-    if not isinstance(op.dest, BlockArgument):
-        return None
-    result = next((position for position, value in enumerate(returned) if value is op.source), None)
-    if result is None and len(returned) == len(returned_after):
-        result = next((position for position, value in enumerate(returned_after) if value is op.result), None)
-    return None if result is None else (op.dest.index, result)
+    added: Sequence[MaterializeInDestinationOp], returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]
+) -> list[tuple[int, int] | None]:
+    """(argument, result) of each operation: what it writes, and the first result position of the value written there;
+    None where that is no argument or no result."""
+    first_before, first_after = _first_positions(returned), _first_positions(returned_after)
+    all_still_there = len(returned) == len(returned_after)
+    written: list[tuple[int, int] | None] = []
+    for op in added:
+        result = first_before.get(op.source)
+        if result is None and all_still_there and op.result is not None:
+            result = first_after.get(op.result)
+        dest = op.dest
+        written.append(None if result is None or not isinstance(dest, BlockArgument) else (dest.index, result))
+    return written
+
+
+def _first_positions(values: Sequence[SSAValue]) -> dict[SSAValue, int]:
+    return {value: position for position, value in reversed(tuple(enumerate(values)))}
 
 
 def _why_unlike_aliases(
@@ -170,12 +175,13 @@ def _why_unlike_aliases(
 ) -> str | None:
     first_result: dict[int, int] = {}
     for op, pair in zip(added, written, strict=True):
-        if not isinstance(op.dest, BlockArgument) or op.dest.block is not after.body.block:
+        source, dest = op.source, op.dest
+        if not isinstance(dest, BlockArgument) or dest.block is not after.body.block:
             return "it materializes into a value that is no argument of the function"
-        if op.source.type != op.dest.type:
-            return f"it materializes {op.source.type} into argument {op.dest.index}, which is {op.dest.type}"
+        if source.type != dest.type:
+            return f"it materializes {source.type} into argument {dest.index}, which is {dest.type}"
         if pair is None:
-            return f"it writes a value into argument {op.dest.index} that the function does not return"
+            return f"it writes a value into argument {dest.index} that the function does not return"
         if first_result.setdefault(pair[0], pair[1]) != pair[1]:
             return f"it writes two results, {first_result[pair[0]]} and {pair[1]}, into argument {pair[0]}"
     return None
@@ -198,11 +204,13 @@ def _other_attributes(func: FuncOp) -> list[dict[str, Attribute]]:
 
 
 def _one_to_one(written: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    pairs: dict[int, int] = {}
+    argument_of: dict[int, int] = {}
+    used: set[int] = set()
     for argument, result in written:
-        if argument not in pairs and result not in pairs.values():
-            pairs[argument] = result
-    return tuple(sorted(pairs.items(), key=lambda pair: pair[1]))
+        if argument not in used and result not in argument_of:
+            argument_of[result] = argument
+            used.add(argument)
+    return tuple((argument, result) for result, argument in sorted(argument_of.items()))
 
 
 def _materializations(

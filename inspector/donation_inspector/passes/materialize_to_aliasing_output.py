@@ -61,13 +61,13 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
 
 
 def _single_block(func: FuncOp, first: MaterializeInDestinationOp) -> tuple[Block, ReturnOp]:
-    blocks = tuple(func.body.blocks)
-    if len(blocks) > 1:
-        raise _refusal(first, f"function @{func.sym_name.data} has {len(blocks)} blocks; only one is understood")
-    terminator = blocks[0].last_op
+    if len(func.body.blocks) > 1:
+        blocks = len(func.body.blocks)
+        raise _refusal(first, f"function @{func.sym_name.data} has {blocks} blocks; only one is understood")
+    terminator = func.body.block.last_op
     if not isinstance(terminator, ReturnOp):
         raise _refusal(first, f"function @{func.sym_name.data} does not end in func.return")
-    return blocks[0], terminator
+    return func.body.block, terminator
 
 
 def _written_argument(op: MaterializeInDestinationOp, block: Block) -> int:
