@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.bufferization import Bufferization
 from xdsl.dialects.builtin import Builtin, StringAttr, UnregisteredOp
 from xdsl.dialects.func import Func
-from xdsl.ir import Dialect, Operation, ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.printer import Printer
 from xdsl.traits import OpTrait, SymbolTable
 
 
@@ -30,6 +32,15 @@ class VerbatimType(ParametrizedAttribute, TypeAttribute):
 
 
 Verbatim = Dialect("verbatim", [], [VerbatimAttr, VerbatimType])
+
+
+def to_text(attribute: Attribute) -> str:
+    """The attribute or type as MLIR writes it."""
+    if isinstance(attribute, VerbatimAttr | VerbatimType):
+        return attribute.text.data
+    stream = io.StringIO()
+    Printer(stream).print_attribute(attribute)
+    return stream.getvalue()
 
 
 def make_context() -> Context:

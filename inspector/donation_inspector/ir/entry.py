@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TupleType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from donation_inspector.errors import IRError
-from donation_inspector.ir import size
-from donation_inspector.signature import Donation
+from donation_inspector.ir import sharding, size
+from donation_inspector.ir.dialect import to_text
+from donation_inspector.ir.location import name
+from donation_inspector.signature import Donation, Implicit, Leaf, Signature
 
 ALIAS = "tf.aliasing_output"
 DONOR = "jax.buffer_donor"
@@ -75,6 +78,81 @@ def read_donation(function: FuncOp) -> Donation:
     return Donation(MappingProxyType(aliases), donors)
 
 
+def read_signature(function: FuncOp) -> Signature:
+    """What a module from a file takes and returns, as far as it tells.
+
+    A leaf's path is the name in its argument's location, as JAX writes it there, `arg0` (by position) where there is
+    none or another leaf has it; a result's is `jax.result_info` or `result0`. Per-device shapes are read from
+    `sdy.sharding` and `mhlo.sharding`.
+    """
+    inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+    named = [name(argument.location) for argument in function.args]
+    shown = [_string(entry, "jax.result_info") for entry in result_attributes(function)]
+    arguments, implicit_arguments = _leaves(
+        inputs, argument_attributes(function), named, "arg", function, read_donation(function).positions
+    )
+    results, implicit_results = _leaves(outputs, result_attributes(function), shown, "result", function, frozenset())
+    return Signature(arguments, results, implicit_arguments, implicit_results)
+
+
+def _leaves(
+    types: Sequence[Attribute],
+    attributes: Sequence[DictionaryAttr],
+    names: Sequence[str | None],
+    prefix: str,
+    function: FuncOp,
+    donated: frozenset[int],
+) -> tuple[tuple[Leaf, ...], tuple[Implicit, ...]]:
+    leaves: list[Leaf] = []
+    implicit: list[Implicit] = []
+    taken: set[str] = set()
+    for position, (type, entry, named) in enumerate(zip(types, attributes, names, strict=True)):
+        kind = _implicit_kind(type, entry)
+        if kind is not None:
+            implicit.append(Implicit(position, kind, to_text(type)))
+            continue
+        path = named if named and named not in taken else f"{prefix}{position}"
+        taken.add(path)
+        shape, dtype = size.shape_dtype(type)
+        sharded = sharding.read(shape, entry, function)
+        leaves.append(
+            Leaf(
+                index=len(leaves),
+                path=path,
+                shape=shape,
+                dtype=dtype,
+                nbytes=size.nbytes(type),
+                shard_shape=sharded.shard_shape,
+                nbytes_per_device=size.nbytes_of(type, sharded.shard_shape),
+                position=position,
+                sharding=sharded.text,
+                donated=position in donated,
+                root=_root(path) if prefix == "arg" else "",
+            )
+        )
+    return tuple(leaves), tuple(implicit)
+
+
+def _implicit_kind(type: Attribute, entry: DictionaryAttr) -> str | None:
+    if size.is_token(type) or "jax.token" in entry.data:
+        return "token"
+    if "jax.global_constant" in entry.data:
+        return "dimension"
+    if "jax.const" in entry.data:
+        return "constant"
+    return "unknown" if isinstance(type, TupleType) else None
+
+
+def _root(path: str) -> str:
+    found = re.match(r"args\[\d+\]|[^\[.]+", path)
+    return path if found is None else found.group()
+
+
+def _string(entry: DictionaryAttr, key: str) -> str | None:
+    value = entry.data.get(key)
+    return value.data if isinstance(value, StringAttr) else None
+
+
 def alias_problems(function: FuncOp) -> tuple[str, ...]:
     """What is wrong with the donation that stands there, one sentence each; XLA refuses or ignores such a module."""
     problems: list[str] = []
@@ -105,7 +183,7 @@ def _difference(argument: int, mine: Attribute, result: int, theirs: Attribute) 
     if mine == theirs:
         return []
     sizes = size.nbytes(mine), size.nbytes(theirs)
-    told = f"Argument {argument}, {size.type_text(mine)}, is aliased to result {result}, {size.type_text(theirs)}"
+    told = f"Argument {argument}, {to_text(mine)}, is aliased to result {result}, {to_text(theirs)}"
     if None not in sizes and sizes[0] != sizes[1]:
         return [f"{told}: {sizes[0]} and {sizes[1]} bytes. XLA refuses buffers of unequal size."]
     return [f"{told}: the types differ. XLA takes it only where both occupy the same bytes."]
@@ -123,4 +201,4 @@ def _alias(entry: DictionaryAttr) -> int | None:
 
 def _is_donor(entry: DictionaryAttr) -> bool:
     value = entry.data.get(DONOR)
-    return isinstance(value, BoolAttr) and bool(value)
+    return isinstance(value, IntegerAttr) and value.value.data != 0

@@ -42,7 +42,7 @@ def with_donation(module: ir.Module, donation: Donation) -> ir.Module:
     """A clone whose entry function carries exactly this donation; whatever stood there is stripped.
 
     Raises:
-      IRError: a position that the entry function doesn't have.
+      IRError: an argument that the entry function doesn't have.
     """
     made = native.clone(module)
     with made.context:
@@ -98,12 +98,18 @@ def _unregistered_allowed(context: ir.Context) -> Iterator[None]:
             context.allow_unregistered_dialects = was_allowed
 
 
-def _set_donation(function: ir.Operation, donation: Donation) -> None:
+def donation_attributes(function: ir.Operation, donation: Donation) -> ir.ArrayAttr:
+    """`arg_attrs` of the function with exactly this donation in it. Its MLIR context must be the current one.
+
+    Results are written down as they are given, those that a wrong file claims too: `entry.alias_problems` tells of them.
+
+    Raises:
+      IRError: an argument that the function doesn't have.
+    """
     attributes = cast(Any, function.attributes)
-    signature = cast(ir.FunctionType, attributes["function_type"].value)
-    arguments, results = len(signature.inputs), len(signature.results)
+    signature: ir.FunctionType = attributes["function_type"].value
+    arguments = len(signature.inputs)
     _check(donation.positions, arguments, "argument")
-    _check(donation.aliases.values(), results, "result")
     entries = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
     entries += [ir.DictAttr.get({})] * (arguments - len(entries))
     i32, true = ir.IntegerType.get_signless(32), ir.BoolAttr.get(True)
@@ -116,7 +122,11 @@ def _set_donation(function: ir.Operation, donation: Donation) -> None:
         if position in donation.donors:
             kept[DONOR] = true
         changed.append(ir.DictAttr.get(kept))
-    attributes["arg_attrs"] = ir.ArrayAttr.get(changed)
+    return ir.ArrayAttr.get(changed)
+
+
+def _set_donation(function: ir.Operation, donation: Donation) -> None:
+    cast(Any, function.attributes)["arg_attrs"] = donation_attributes(function, donation)
 
 
 def _check(positions: Any, count: int, what: str) -> None:

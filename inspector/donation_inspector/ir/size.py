@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from donation_inspector.ir.dialect import VerbatimType
+from donation_inspector.ir.dialect import VerbatimType, to_text
 from donation_inspector.signature import Shape
 
 _FLOATS = {
@@ -77,12 +77,14 @@ def nbytes(type: Attribute) -> int | None:
     if isinstance(type, TupleType):
         parts = [nbytes(part) for part in type.types.data]
         return None if None in parts else sum(part for part in parts if part is not None)
-    shape, element = _shape_element(type)
-    known = dtype(element)
-    if known is None:
-        return None
+    return nbytes_of(type, _shape_element(type)[0])
+
+
+def nbytes_of(type: Attribute, shape: Shape) -> int | None:
+    """Bytes of an array of this shape with the elements of `type`; None when unknown."""
+    known = dtype(_shape_element(type)[1])
     sizes = [size for size in shape if size is not None]
-    return prod(sizes) * known[1] if len(sizes) == len(shape) else None
+    return None if known is None or len(sizes) < len(shape) else prod(sizes) * known[1]
 
 
 def shape_dtype(type: Attribute) -> tuple[Shape, str]:
@@ -91,12 +93,7 @@ def shape_dtype(type: Attribute) -> tuple[Shape, str]:
         return (), "token"
     shape, element = _shape_element(type)
     known = dtype(element)
-    return shape, known[0] if known else type_text(element)
-
-
-def type_text(type: Attribute) -> str:
-    """The type as MLIR prints it."""
-    return type.text.data if isinstance(type, VerbatimType) else str(type)
+    return shape, known[0] if known else to_text(element)
 
 
 def _shape_element(type: Attribute) -> tuple[Shape, Attribute]:

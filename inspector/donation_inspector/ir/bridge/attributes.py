@@ -6,7 +6,6 @@ verbatim where xDSL does not read that text or reads something else.
 
 from __future__ import annotations
 
-import io
 import re
 from typing import Any
 
@@ -27,11 +26,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import constants
-from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType
+from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType, to_text
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DENSE = (ir.DenseElementsAttr, ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
@@ -171,7 +169,7 @@ class AttributesToXdsl:
 
 
 class AttributesToJaxlib:
-    """xDSL's types and attributes in the current MLIR context: the very ones `imported` came from, others built anew."""
+    """xDSL's types and attributes in the current MLIR context: the very ones of `imported`, others built anew."""
 
     def __init__(self, imported: AttributesToXdsl) -> None:
         # by identity, which is exact: two attributes of MLIR may read the same in xDSL
@@ -210,15 +208,6 @@ class AttributesToJaxlib:
             return ir.Attribute.parse(to_text(attribute))
         except (TypeError, ir.MLIRError) as error:
             raise IRError(f"This attribute cannot be given back to MLIR: {to_text(attribute)} ({error})") from error
-
-
-def to_text(attribute: Attribute) -> str:
-    """The attribute or type as MLIR writes it."""
-    if isinstance(attribute, VerbatimAttr | VerbatimType):
-        return attribute.text.data
-    stream = io.StringIO()
-    Printer(stream).print_attribute(attribute)
-    return stream.getvalue()
 
 
 def _same(written: str, text: str, is_type: bool) -> bool:

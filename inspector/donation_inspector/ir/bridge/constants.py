@@ -1,7 +1,7 @@
 """Dense constants between jaxlib's MLIR and xDSL, bit by bit.
 
-Neither side's text is trusted: xDSL 0.75 reads `dense<0xFF800000> : tensor<f32>` (minus infinity) as 4.28e9, and NaN, bf16
-and hexadecimal elements in lists likewise. What is made here is compared with the constant it was made from.
+xDSL's reading of MLIR's text is not trusted: 0.75 takes `dense<0xFF800000> : tensor<f32>`, minus infinity, for 4.28e9
+and errs on NaN, bf16 and hexadecimal elements in lists. What is made here is compared with what it was made from.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from donation_inspector.ir import size
+from donation_inspector.ir.dialect import to_text
 
 LARGEST_INLINE = 16
 """Dense constants of more elements are kept aside, splats too: xDSL would expand them."""
@@ -45,7 +46,7 @@ def to_xdsl(constant: ir.DenseElementsAttr, type: Attribute) -> Attribute | None
 
 
 def from_text(text: str, type: Attribute) -> Attribute | None:
-    """A constant as MLIR prints it (`dense<…> : type`) as xDSL's dense attribute; None where its bits are not certain."""
+    """A constant as MLIR prints it (`dense<…> : type`) in xDSL; None where its bits are not certain."""
     if not isinstance(type, TensorType) or -1 in type.get_shape():
         return None
     count = int(np.prod(type.get_shape(), dtype=np.int64))
@@ -71,7 +72,7 @@ def to_jaxlib(constant: DenseIntOrFPElementsAttr, element: ir.Type) -> ir.Attrib
 
 def _checked(data: bytes, type: Any, text: str) -> Attribute | None:
     made = DenseIntOrFPElementsAttr(type, BytesAttr(data))
-    element = ir.Type.parse(size.type_text(type.element_type))
+    element = ir.Type.parse(to_text(type.element_type))
     try:
         again = to_jaxlib(made, element)
     except (ValueError, TypeError):
