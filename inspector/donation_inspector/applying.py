@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from donation_inspector.answers import Applied
 from donation_inspector.ir.exporter import to_jaxlib, with_materializations
-from donation_inspector.ir.text import diff, pretty
+from donation_inspector.ir.text import diff, donated, materialized, pretty
 from donation_inspector.passes.hazards import diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
 from donation_inspector.signature import Donation
@@ -27,3 +27,44 @@ def pipeline_name(pipeline: Pipeline) -> str:
         return pipeline
     passes = [pipeline] if isinstance(pipeline, ModulePass) else list(pipeline)
     return ",".join(str(one.pipeline_pass_spec()) for one in passes)
+
+
+def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
+    """Run `pipeline` on the program donated as `donation` says; see `Inspection.apply`.
+
+    The real pass alone runs on an outline of the module, and its text is that of the program with the change written
+    into it; any other pipeline runs on a copy of the whole module. Tests hold the two ways equal.
+    """
+    name = pipeline_name(pipeline)
+    with subject.lock:
+        before = donated(subject.text, subject.origin.module, donation)
+        if name == REAL_PASS:
+            effect = apply_default(subject.func, donation)
+            after = materialized(before, subject.origin.module, effect.donation_left, effect.materializations)
+        else:
+            passes = [pipeline] if isinstance(pipeline, ModulePass) else pipeline
+            module, effect = apply_pipeline(subject.imported.module, donation, passes)
+            after = pretty(to_jaxlib(subject.imported, module))
+        diagnostics = diagnose(
+            subject.func, donation, effect, signature=subject.signature, liveness=subject.ranges.liveness
+        )
+        return Applied(
+            pipeline=name,
+            pairs=_by_leaf(subject, effect.pairs),
+            diagnostics=diagnostics,
+            diff=diff(before, after),
+            compilable=effect.compilable,
+            why_not=effect.why_not,
+            donation=effect.donation,
+            text_before=before,
+            text_after=after,
+        )
+
+
+def _by_leaf(subject: Subject, pairs: Sequence[tuple[int, int]]) -> Mapping[int, int]:
+    arguments, results = subject.leaf_of_argument, subject.leaf_of_result
+    return {
+        arguments[argument]: results[result]
+        for argument, result in pairs
+        if argument in arguments and result in results
+    }

@@ -37,7 +37,7 @@ def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment,
         return _not_compiled(inspection)
     of_total = f"{format_bytes(abs(saved))} of {format_bytes(none.total)}"
     if saved > 0:
-        sentence = [Segment("Donation saves "), Segment(f"{of_total} ({saved / none.total:.0%})", strong=True)]
+        sentence = [Segment("Donation saves "), Segment(f"{of_total} ({100 * saved / none.total:.0f} %)", strong=True)]
     elif saved == 0:
         sentence = [Segment("Donation saves "), Segment(f"nothing of {format_bytes(none.total)}", strong=True)]
     else:

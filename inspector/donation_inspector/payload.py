@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -50,14 +51,14 @@ def once(inspection: Inspection) -> dict[str, Any]:
     arguments, results = inspection.arguments, inspection.results
     whole_of = {leaf: number for number, whole in enumerate(inspection.wholes) for leaf in whole.leaves}
     sizes = np.where(ranges.nbytes == UNKNOWN, np.nan, ranges.nbytes).astype("<f8")
-    lines = np.concatenate([[text.line_of_entry], text.line_of_op])[inspection.definitions + 1]
-    leaves = np.full(len(ranges), -1)
+    leaves, lines = np.full(len(ranges), -1), text.line_of_op[ranges.start]
+    lines[ranges.kind == KINDS.index("argument")] = text.line_of_entry
     for argument in arguments:
         if argument.position is not None:
             leaves[argument.position] = argument.index
     program = {
         "name": inspection.name,
-        "versions": {name: _version(name) for name in ("jax", "xdsl", "donation-inspector")},
+        "versions": {name: version(name) for name in ("jax", "xdsl", "donation-inspector")},
         "platform": inspection.platform,
         "operations": ranges.operations,
         "lines": len(text.lines),
@@ -82,8 +83,8 @@ def once(inspection: Inspection) -> dict[str, Any]:
             "label": [type_label(result.dtype, result.shape) for result in results],
             "nbytes": [result.nbytes for result in results],
         },
-        "rangeNames": "\n".join(name.replace("\n", " ") for name in ranges.value_names),
-        "rangeSources": "\n".join(source.replace("\n", " ") for source in ranges.sources),
+        "rangeNames": _joined(ranges.names),
+        "rangeSources": _joined(one.source or "" for one in ranges),
         "kinds": list(KINDS),
         "multiDevice": any(argument.nbytes != argument.nbytes_per_device for argument in arguments),
         "notes": [{"severity": "note", "text": note} for note in inspection.notes],
@@ -178,11 +179,11 @@ def measurement(answer: Measurement, revision: int) -> dict[str, Any]:
     }
 
 
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(line.replace("\n", " ") for line in lines)
+
+
 def _columns(dtype: str, *columns: Any) -> bytes:
     return np.concatenate([np.asarray(column).astype(dtype) for column in columns]).tobytes()
-
-
-def _version(name: str) -> str:
-    return version(name)
 
 

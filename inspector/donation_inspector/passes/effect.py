@@ -55,7 +55,7 @@ class Effect:
         """What the pipeline made, for XLA: its pairs and the donors it left. An alias flag that it left unused is not
         its decision, and would claim a result twice: it goes."""
         aliases = dict(self.pairs)
-        return Donation(aliases=aliases, donors=self.donation_left.donors - aliases.keys())
+        return Donation(aliases=aliases, donors=self.donation_left.donors.difference(aliases))
 
 
 def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = ()) -> Effect:
