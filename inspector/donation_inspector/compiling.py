@@ -47,15 +47,17 @@ def compare(
     fresh = {_key(missing[label]): result for label, result in compiled.items()}
     # What ended for another reason than the program may go better the next time.
     kept.update({key: result for key, result in fresh.items() if result.status in ("ok", "refused")})
-    return _comparison(subject, applied, variants, {**kept, **fresh})
+    answer = _comparison(subject, applied, variants, {**kept, **fresh})
+    subject.answers["comparison", _key(donation), _pass_key(applied)] = answer
+    return answer
 
 
 def kept_comparison(subject: Subject, donation: Donation, applied: Applied) -> Comparison | None:
-    """The comparison that needs no compile any more, None where one is missing."""
+    """The latest comparison of this donation, or the one that needs no compile any more; None where there is neither."""
     variants, kept = _variants(donation, applied), _kept(subject)
-    if any(_key(wanted) not in kept for wanted in variants.values()):
-        return None
-    return _comparison(subject, applied, variants, kept)
+    if all(_key(wanted) in kept for wanted in variants.values()):
+        return _comparison(subject, applied, variants, kept)
+    return subject.answers.get(("comparison", _key(donation), _pass_key(applied)))
 
 
 def measure(

@@ -194,11 +194,10 @@ class Inspection:
         """Compile the variants "none", "jax" and "pass" with XLA, in a child process, for the platform of the lowering.
 
         `progress(step, steps, label)` is called as variants finish; setting `cancel` ends the child at once.
-        A variant that XLA refuses is part of the answer. A finished comparison is kept.
+        A variant that XLA refuses, that crashes or was cancelled is part of the answer. What is compiled is kept.
 
         Raises:
           CompileError: a target that is not this program's platform.
-          Cancelled: `cancel` was set, or Ctrl-C, before the end.
         """
         applied = self.apply(pipeline)
         return compiling.compare(self._subject, self.donation, applied, target, progress, cancel)
@@ -216,11 +215,11 @@ class Inspection:
         """Run each variant in a fresh process and measure its peak memory and time.
 
         `inputs`: "real" takes the caller's arrays where they are still alive and generates the others, "generated"
-        generates all. `timeout` is in seconds for each variant. A variant that fails is part of the answer.
+        generates all. `timeout` is in seconds for each variant. A variant that fails, cannot run outside this process
+        or was cancelled is part of the answer.
 
         Raises:
-          MeasureError: the program cannot run outside this process, with the reason.
-          Cancelled: `cancel` was set, or Ctrl-C, before the end.
+          MeasureError: arguments of this method that make no sense.
         """
         applied = self.apply(pipeline)
         return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, progress, cancel)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import pathlib
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
 from donation_inspector import payload, report
-from donation_inspector.errors import Cancelled, DonationInspectorError
+from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
+
+if TYPE_CHECKING:
+    from donation_inspector.answers import Comparison, Measurement
 
 _STATIC = pathlib.Path(__file__).parent / "static"
 
@@ -75,14 +78,14 @@ class DonationWidget(anywidget.AnyWidget):
             except DonationInspectorError as error:
                 self.state = {**self.state, "revision": self._revision, "error": {"text": str(error)}}
                 return
-            self._send(update)
+            self._show(update)
 
-    def _send(self, update: dict[str, Any]) -> None:
+    def _show(self, update: dict[str, Any]) -> None:
         with self.hold_sync():
             for name, value in update.items():
                 setattr(self, name, value)
 
-    def _start(self, kind: str, work: Callable[..., object]) -> None:
+    def _start(self, kind: str, work: Callable[..., Comparison | Measurement]) -> None:
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
@@ -93,21 +96,20 @@ class DonationWidget(anywidget.AnyWidget):
             )
             self._thread.start()
 
-    def _run(self, kind: str, work: Callable[..., object], inspection: Inspection) -> None:
+    def _run(self, kind: str, work: Callable[..., Comparison | Measurement], inspection: Inspection) -> None:
         def progress(step: int, steps: int, label: str) -> None:
             self.job = payload.job(kind, step=step, steps=steps, label=label)
 
         try:
-            work(inspection, progress=progress, cancel=self._cancel)
-            done = payload.IDLE
-        except Cancelled:
-            done = payload.failed(kind, "cancelled; what was finished before is kept")
+            answer = work(inspection, progress=progress, cancel=self._cancel)
+            cancelled = any(variant.status == "cancelled" for variant in answer.variants.values())
+            done = payload.failed(kind, "Cancelled; what was finished before is kept.") if cancelled else payload.IDLE
         except DonationInspectorError as error:
             done = payload.failed(kind, str(error))
         except Exception as error:  # the thread has no cell to raise in: the place on the screen is the only one
             done = payload.failed(kind, f"unexpected {type(error).__name__}: {error}")
         with self._lock:
-            self._send({**payload.current(self.inspection, self._revision), "job": done})
+            self._show({**payload.current(self.inspection, self._revision), "job": done})
 
     def close(self) -> None:
         """Cancel what runs, then close the comm."""
