@@ -81,11 +81,14 @@ function columns(values: Float64Array, operations: number, width: number): Float
   return found;
 }
 
-/** 1, 2 or 5 times a power of ten, at most `steps` of them up to `most`. */
-function tick(most: number, steps: number): number {
+const ROUND = [1, 2, 5, 10];
+const FINER = [1, 2, 2.5, 5, 10];
+
+/** A round distance between ticks, at most `steps` of them up to `most`. */
+function tick(most: number, steps: number, round: readonly number[]): number {
   const rough = most / steps;
   const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-  return power * ([1, 2, 5, 10].find((m) => m * power >= rough) ?? 10);
+  return power * (round.find((m) => m * power >= rough) ?? 10);
 }
 
 export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, colours: Palette): void {
@@ -104,7 +107,7 @@ export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, col
   c.textAlign = "right";
   c.textBaseline = "middle";
   c.beginPath();
-  const step = tick(most, 4);
+  const step = tick(most, 4, FINER);
   for (let value = 0; value <= most; value += step) {
     const at = Math.round(y(value)) + 0.5;
     c.moveTo(g.left, at);
@@ -148,7 +151,7 @@ export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, col
 
   c.fillStyle = colours.muted;
   c.textBaseline = "alphabetic";
-  const opStep = Math.max(1, tick(operations, inner > 400 ? 5 : 3));
+  const opStep = Math.max(1, tick(operations, inner > 400 ? 5 : 3, ROUND));
   for (let op = 0; op <= operations; op += opStep) {
     c.textAlign = op === 0 ? "left" : x(op) > g.width - g.right - 20 ? "right" : "center";
     c.fillText(op === 0 ? "op 0" : count(op), x(op), g.height - 4);

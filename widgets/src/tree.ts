@@ -25,10 +25,21 @@ interface Trie {
 
 const trie = (part: string): Trie => ({ part, leaf: null, leaves: [], children: new Map() });
 
+/** A leaf that has no path of its own below `at`. */
+function unnamed(at: Trie, leaf: number): void {
+  at.children.set(`#${leaf}`, { ...trie(` #${leaf}`), leaf, leaves: [leaf] });
+}
+
+/** Paths of odd pytrees may repeat, or one may go on below another: each leaf still gets a row. */
 function insert(root: Trie, parts: readonly string[], leaf: number): void {
   root.leaves.push(leaf);
   let at = root;
+  const openUp = (): void => {
+    if (at.leaf !== null) unnamed(at, at.leaf);
+    at.leaf = null;
+  };
   for (const part of parts) {
+    openUp();
     let next = at.children.get(part);
     if (!next) {
       next = trie(part);
@@ -37,9 +48,11 @@ function insert(root: Trie, parts: readonly string[], leaf: number): void {
     next.leaves.push(leaf);
     at = next;
   }
-  // Two leaves of one path (a pytree node without keys): the second stands below the first.
   if (at.leaf === null && at.children.size === 0) at.leaf = leaf;
-  else at.children.set(`#${leaf}`, { ...trie(` #${leaf}`), leaf, leaves: [leaf] });
+  else {
+    openUp();
+    unnamed(at, leaf);
+  }
 }
 
 /** A group of one is no choice to make: it shares a row with what it holds. */
