@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
-from donation_inspector.analysis.reasons import Ignored, Reasons
+from donation_inspector.analysis.reasons import Ignored, Reasons, has_static_shape
 from donation_inspector.signature import Donation, Shape, Signature
 
 
@@ -140,7 +140,8 @@ def verdicts(
 def candidates(arguments: Sequence[Argument], results: Sequence[Result]) -> tuple[Argument, ...]:
     """The arguments worth donating: not donated, kept, and some free result has their dtype and per-device shape.
 
-    Most bytes first, unknown sizes last. Those of zero bytes are left out: there is nothing to save.
+    Most bytes first, those of unknown size last. Zero bytes, which save nothing, and dynamic shapes, which no result is
+    known to fit, are left out.
     """
     free = {(result.shard_shape, result.dtype) for result in results if result.argument is None}
     found = [
@@ -149,6 +150,7 @@ def candidates(arguments: Sequence[Argument], results: Sequence[Result]) -> tupl
         if argument.verdict is Verdict.NOT_DONATED
         and not argument.donated
         and argument.nbytes != 0
+        and has_static_shape(argument.shard_shape)
         and (argument.shard_shape, argument.dtype) in free
     ]
     return tuple(sorted(found, key=lambda argument: -(argument.nbytes or 0)))

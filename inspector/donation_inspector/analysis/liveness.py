@@ -4,6 +4,8 @@ After mlir's `Liveness` (mlir/include/mlir/Analysis/Liveness.h). Only the functi
 of its own blocks and results of its own operations. What an operation's regions use counts as used by that operation,
 so a value captured by a loop's body is live while the loop runs. A call is an operation like any other.
 
+A block that no path reaches is looked at as if one did.
+
 Linear in the operations for a function of one block; a function of several blocks adds the classical backward
 fixpoint over its blocks.
 """

@@ -41,7 +41,6 @@ class Reasons:
         self._signature = signature
         self._argument_at = {leaf.position: leaf for leaf in signature.arguments if leaf.position is not None}
         self._result_at = {leaf.position: leaf for leaf in signature.results if leaf.position is not None}
-        self._implicit = {implicit.position: implicit.kind for implicit in signature.implicit_results}
         self._taken_by: dict[int, Leaf] = {}
         for position, result in donation.aliases.items():
             if position in self._argument_at and result in self._result_at:
@@ -52,7 +51,7 @@ class Reasons:
         self._free: dict[Hashable, Leaf] = {}
         """The first result of each dtype and per-device shape whose buffer is its own."""
         for leaf in signature.results:
-            if leaf.index not in self._taken_by:
+            if leaf.index not in self._taken_by and has_static_shape(leaf.shard_shape):
                 self._free.setdefault(_match(leaf), leaf)
             for index, key in zip(self._nearness, _keys(leaf), strict=True):
                 index[key].append(leaf)
@@ -79,7 +78,7 @@ class Reasons:
             return f"{sentence}; it has 0 bytes, so nothing is saved"
         namesake = self._namesake(leaf)
         if namesake is not None and namesake.index != result.index:
-            return f"{sentence}; JAX pairs in order, not by name: {result_text(namesake)} has its name"
+            return f"{sentence}; pairs are made in order, not by name: {result_text(namesake)} has its name"
         return sentence
 
     def donor(self, leaf: Leaf) -> str:
@@ -134,6 +133,10 @@ class Reasons:
         return next((result for result in alike if result.index not in self._taken_by), None)
 
     def _could(self, leaf: Leaf) -> str:
+        if leaf.nbytes == 0:
+            return "it has 0 bytes, so there is nothing to save"
+        if not has_static_shape(leaf.shard_shape):
+            return f"its size, {type_text(leaf)}, is unknown before the program runs, so no result is known to fit"
         result = self._free.get(_match(leaf))
         if result is None:
             return self._nothing_fits(leaf)
@@ -172,6 +175,11 @@ class Reasons:
         return min(self._signature.results, key=lambda result: _distance(leaf, result))
 
 
+def has_static_shape(shape: Shape) -> bool:
+    """Whether every dimension is known. Two equal dynamic shapes may differ when the program runs."""
+    return None not in shape
+
+
 def _match(leaf: Leaf) -> tuple[Shape, str]:
     return leaf.shard_shape, leaf.dtype
 
@@ -197,7 +205,7 @@ def _keys(leaf: Leaf) -> tuple[Hashable, ...]:
 def _elements(leaf: Leaf) -> int | None:
     """Elements on one device, which is what JAX counts; None when a dimension is dynamic."""
     known = [dimension for dimension in leaf.shard_shape if dimension is not None]
-    return math.prod(known) if len(known) == len(leaf.shard_shape) else None
+    return math.prod(known) if has_static_shape(leaf.shard_shape) else None
 
 
 def _distance(leaf: Leaf, result: Leaf) -> tuple[bool, int]:

@@ -1,0 +1,29 @@
+import pytest
+
+from donation_inspector.units import format_bytes
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (None, "unknown"),
+        (0, "0 B"),
+        (4, "4 B"),
+        (999, "999 B"),
+        (1000, "1.0 KB"),
+        (9_000, "9.0 KB"),
+        (28_300_000, "28.3 MB"),
+        (99_940, "99.9 KB"),
+        (99_950, "100 KB"),
+        (305_000_000, "305 MB"),
+        (999_499, "999 KB"),
+        (999_500, "1.0 MB"),
+        (999_999_999, "1.0 GB"),
+        (17_460_000_000, "17.5 GB"),
+        (-4, "-4 B"),
+        (-262_144, "-262 KB"),
+        (2**80, "1208926 EB"),
+    ],
+)
+def test_sizes_read_as_people_write_them(n: int | None, text: str) -> None:
+    assert format_bytes(n) == text
