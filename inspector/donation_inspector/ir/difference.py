@@ -117,33 +117,37 @@ def _matches(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _shortest_edit(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    farthest = {1: 0}
-    trace: list[dict[int, int]] = []
-    for edits in range(min(len(left) + len(right), _FARTHEST) + 1):
-        trace.append({k: farthest[k] for k in range(-edits - 1, edits + 2) if k in farthest})
+    limit = min(len(left) + len(right), _FARTHEST)
+    zero = limit + 1
+    # farthest[zero + k] is how far in `left` a path of so many edits gets on the diagonal k = x - y
+    farthest = [0] * (2 * zero + 1)
+    trace: list[list[int]] = []
+    for edits in range(limit + 1):
+        trace.append(farthest[zero - edits - 1 : zero + edits + 2])
         for diagonal in range(-edits, edits + 1, 2):
-            down = diagonal == -edits or (
-                diagonal != edits and farthest.get(diagonal - 1, -1) < farthest.get(diagonal + 1, -1)
-            )
-            x = farthest[diagonal + 1] if down else farthest[diagonal - 1] + 1
-            while x < len(left) and 0 <= x - diagonal < len(right) and left[x] == right[x - diagonal]:
+            below, above = farthest[zero + diagonal - 1], farthest[zero + diagonal + 1]
+            x = above if diagonal == -edits or (diagonal != edits and below < above) else below + 1
+            y = x - diagonal
+            while x < len(left) and y < len(right) and left[x] == right[y]:
                 x += 1
-            farthest[diagonal] = x
-            if x >= len(left) and x - diagonal >= len(right):
+                y += 1
+            farthest[zero + diagonal] = x
+            if x >= len(left) and y >= len(right):
                 return _walk_back(trace, len(left), len(right))
     return []
 
 
-def _walk_back(trace: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+def _walk_back(trace: list[list[int]], x: int, y: int) -> list[tuple[int, int]]:
     pairs: list[tuple[int, int]] = []
-    for edits in range(len(trace) - 1, -1, -1):
-        known = trace[edits]
-        diagonal = x - y
-        down = diagonal == -edits or (diagonal != edits and known.get(diagonal - 1, -1) < known.get(diagonal + 1, -1))
-        previous = diagonal + 1 if down else diagonal - 1
-        start = known.get(previous, 0) if edits else 0
-        while x > start and y > start - previous:
+    for edits in range(len(trace) - 1, 0, -1):
+        farthest, middle, diagonal = trace[edits], edits + 1, x - y
+        below, above = farthest[middle + diagonal - 1], farthest[middle + diagonal + 1]
+        down = diagonal == -edits or (diagonal != edits and below < above)
+        start = above if down else below
+        start_y = start - (diagonal + 1 if down else diagonal - 1)
+        while x > start and y > start_y:
             x, y = x - 1, y - 1
             pairs.append((x, y))
-        x, y = start, start - previous
+        x, y = start, start_y
+    pairs += [(index, index) for index in range(x - 1, -1, -1)]
     return pairs[::-1]

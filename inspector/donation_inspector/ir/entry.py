@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TupleType
@@ -189,7 +189,7 @@ def _difference(argument: int, mine: Attribute, result: int, theirs: Attribute) 
     return [f"{told}: the types differ. XLA takes it only where both occupy the same bytes."]
 
 
-def _dictionaries(attributes: Sequence[DictionaryAttr] | None, count: int) -> tuple[DictionaryAttr, ...]:
+def _dictionaries(attributes: Iterable[DictionaryAttr] | None, count: int) -> tuple[DictionaryAttr, ...]:
     entries = tuple(attributes) if attributes is not None else ()
     return entries if len(entries) == count else (DictionaryAttr({}),) * count
 

@@ -1,9 +1,13 @@
 """Back to jaxlib's MLIR: a donation or the pass's effect on a clone of the module, or a whole changed xDSL module."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -87,7 +91,7 @@ def to_jaxlib(imported: Imported, module: ModuleOp) -> ir.Module:
 
 
 @contextmanager
-def _unregistered_allowed(context: ir.Context) -> Iterator[None]:
+def _unregistered_allowed(context: ir.Context) -> Generator[None]:
     """The context may be the one of the user's lowering: it is left as it was."""
     with _flag:
         was_allowed = context.allow_unregistered_dialects
@@ -101,7 +105,7 @@ def _unregistered_allowed(context: ir.Context) -> Iterator[None]:
 def donation_attributes(function: ir.Operation, donation: Donation) -> ir.ArrayAttr:
     """`arg_attrs` of the function with exactly this donation in it. Its MLIR context must be the current one.
 
-    Results are written down as they are given, those that a wrong file claims too: `entry.alias_problems` tells of them.
+    Results are written down as given, those that a wrong file claims too: `entry.alias_problems` tells of them.
 
     Raises:
       IRError: an argument that the function doesn't have.

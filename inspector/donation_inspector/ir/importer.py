@@ -1,10 +1,14 @@
 """A jaxlib MLIR module as an xDSL module, walked in memory: no text of the module is written or read."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -52,7 +56,7 @@ def import_module(module: ir.Module) -> Imported:
 
 
 @contextmanager
-def _no_cyclic_gc() -> Iterator[None]:
+def _no_cyclic_gc() -> Generator[None]:
     """Halves the time: the collector would walk the growing module again and again, and there is no garbage in it."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, StringAttr
 from xdsl.ir import Attribute
@@ -55,9 +56,14 @@ def name(location: Attribute) -> str | None:
     """The outermost name in a location: a leaf's path on an argument, the name stack on an operation."""
     if isinstance(location, NameLoc):
         return location.desc.data
-    if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-        return next((found for part in location.locations.data if (found := name(part)) is not None), None)
+    if isinstance(location, FusedLoc):
+        return next((found for part in parts(location) if (found := name(part)) is not None), None)
     return None
+
+
+def parts(location: FusedLoc) -> tuple[Attribute, ...]:
+    """The locations that are fused."""
+    return cast("ArrayAttr[Attribute]", location.locations).data
 
 
 def _read(location: Attribute) -> Source | None:
@@ -78,9 +84,9 @@ def _frames(location: Attribute) -> Iterator[FileLineColLoc]:
     elif isinstance(location, CallSiteLoc):
         yield from _frames(location.callee)
         yield from _frames(location.caller)
-    elif isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-        parts = location.locations.data
-        for part in parts[:1] if location.metadata == RANGE else parts:
+    elif isinstance(location, FusedLoc):
+        fused = parts(location)
+        for part in fused[:1] if location.metadata == RANGE else fused:
             yield from _frames(part)
 
 

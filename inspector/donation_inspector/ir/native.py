@@ -1,5 +1,9 @@
 """What the other files need of a jaxlib module: a context with JAX's dialects, the entry function, a clone."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 from typing import Any, cast

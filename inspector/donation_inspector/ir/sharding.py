@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
@@ -39,7 +40,7 @@ def read(shape: Shape, attributes: DictionaryAttr, function: FuncOp) -> Sharding
     return Sharding(shape if _partitions(function) == 1 else (None,) * len(shape), None)
 
 
-def _divide(shape: Shape, tiles: list[int | None] | None) -> Shape:
+def _divide(shape: Shape, tiles: Sequence[int | None] | None) -> Shape:
     if tiles is None or len(tiles) != len(shape):
         return (None,) * len(shape)
     return tuple(
@@ -48,7 +49,7 @@ def _divide(shape: Shape, tiles: list[int | None] | None) -> Shape:
     )
 
 
-def _shardy_tiles(text: str, rank: int, function: FuncOp) -> list[int | None] | None:
+def _shardy_tiles(text: str, rank: int, function: FuncOp) -> Sequence[int | None] | None:
     found = re.match(r'#sdy\.sharding<(mesh<.*?>|@"(?:[^"\\]|\\.)*"|@[\w.$-]+), \[(.*)\]', text)
     if found is None:
         return None
@@ -79,9 +80,9 @@ def _mesh(name: str, function: FuncOp) -> str | None:
     return None
 
 
-def _hlo_tiles(text: str, rank: int) -> list[int | None] | None:
+def _hlo_tiles(text: str, rank: int) -> Sequence[int | None] | None:
     if text.startswith(("{replicated", "{maximal", "{manual")):
-        return [1] * rank
+        return (1,) * rank
     found = _DEVICES.match(text)
     tiles: list[int | None] = [int(tile) for tile in found.group(1).split(",")] if found else []
     return tiles[:rank] if len(tiles) >= rank else None

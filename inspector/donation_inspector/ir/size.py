@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any, cast
 
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ComplexType,
     IntegerType,
     MemRefType,
@@ -52,15 +54,15 @@ def dtype(element: Attribute) -> tuple[str, int] | None:
     Types of less than a byte take one, as in `jax.Array.nbytes`.
     """
     if isinstance(element, IntegerType):
-        width = element.width.data
+        width: int = cast(Any, element).width.data
         if width == 1:
             return "bool", 1
         if width not in _INTEGER_WIDTHS:
             return None
-        kind = "uint" if element.signedness.data is Signedness.UNSIGNED else "int"
+        kind = "uint" if cast(Any, element).signedness.data is Signedness.UNSIGNED else "int"
         return f"{kind}{width}", max(1, width // 8)
     if isinstance(element, ComplexType):
-        part = dtype(element.element_type)
+        part = dtype(cast(Any, element).element_type)
         if part is None or part[0] not in _COMPLEX:
             return None
         return _COMPLEX[part[0]], 2 * part[1]
@@ -98,6 +100,6 @@ def shape_dtype(type: Attribute) -> tuple[Shape, str]:
 
 def _shape_element(type: Attribute) -> tuple[Shape, Attribute]:
     if isinstance(type, TensorType | VectorType | MemRefType):
-        shape = tuple(None if size == -1 else size for size in type.get_shape())
-        return shape, type.get_element_type()
+        shape = tuple(None if size == DYNAMIC_INDEX else size for size in type.get_shape())
+        return shape, cast(Any, type).get_element_type()
     return (), type

@@ -1,5 +1,9 @@
 """StableHLO or any MLIR that JAX knows, from text or bytecode; every failure is told with its line and what to do."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import re
@@ -54,7 +58,7 @@ def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
         return True
 
     # what reads portable artifacts would write to stderr otherwise
-    handler = context.attach_diagnostic_handler(keep)
+    handler: Any = context.attach_diagnostic_handler(keep)
     try:
         if _PORTABLE in data[_PRODUCER]:
             return cast(Any, stablehlo).deserialize_portable_artifact(context, data)

@@ -1,5 +1,9 @@
 """Pretty StableHLO with the line of each operation, and what donation and the pass change, without printing all."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import re

@@ -4,10 +4,14 @@ Containers are walked, so that their elements share the caches; what is left goe
 verbatim where xDSL does not read that text or reads something else.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 from jaxlib.mlir import ir
 from xdsl.context import Context
@@ -93,7 +97,8 @@ class AttributesToXdsl:
             inputs, results = map(self.type, type.inputs), map(self.type, type.results)
             return FunctionType.from_lists(list(inputs), list(results))
         elif isinstance(type, ir.TupleType):
-            return TupleType([self.type(type.get_type(index)) for index in range(type.num_types)])
+            parts = [cast(TypeAttribute, self.type(type.get_type(index))) for index in range(type.num_types)]
+            return TupleType(ArrayAttr(parts))
         return self._read(str(type), is_type=True)
 
     def _attribute(self, attribute: ir.Attribute) -> Attribute:

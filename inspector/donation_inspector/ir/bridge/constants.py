@@ -4,10 +4,14 @@ xDSL's reading of MLIR's text is not trusted: 0.75 takes `dense<0xFF800000> : te
 and errs on NaN, bf16 and hexadecimal elements in lists. What is made here is compared with what it was made from.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -37,7 +41,7 @@ def to_xdsl(constant: ir.DenseElementsAttr, type: Attribute) -> Attribute | None
     if not isinstance(type, TensorType):
         return None
     try:
-        data = np.asarray(memoryview(constant)).tobytes()
+        data = np.asarray(memoryview(cast(Any, constant))).tobytes()
     except BufferError:
         return from_text(str(constant), type)
     if isinstance(type.element_type, IntegerType) and type.element_type.width.data == 1:

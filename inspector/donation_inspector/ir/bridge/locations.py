@@ -1,6 +1,13 @@
 """Source locations between jaxlib's MLIR and xDSL, each made once: a program of 19,000 operations has a few hundred."""
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
+# jaxlib's stubs leave its generic classes open and its dialects out.
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
 
 from jaxlib.mlir import ir
 from xdsl.dialects.builtin import (
@@ -17,7 +24,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from donation_inspector.ir.location import RANGE
+from donation_inspector.ir.location import RANGE, parts
 
 
 class LocationsToXdsl:
@@ -38,7 +45,7 @@ class LocationsToXdsl:
             start = _file(location.filename, location.start_line, location.start_col)
             end = _file(location.filename, location.end_line, location.end_col)
             # xDSL has no range: it stands as its two ends
-            return start if start == end else FusedLoc([start, end], RANGE)
+            return start if start == end else _fused([start, end], RANGE)
         if isinstance(location, ir.NameLoc):
             return NameLoc(StringAttr(location.name_str), self(location.child_loc))
         if isinstance(location, ir.CallSiteLoc):
@@ -47,9 +54,9 @@ class LocationsToXdsl:
             text = str(location)
             # the bindings don't give the metadata: all of the text stands for it
             metadata = StringAttr(text) if text.startswith("loc(fused<") else NoneAttr()
-            return FusedLoc([self(part) for part in location.locations], metadata)
+            return _fused([self(cast(ir.Location, part)) for part in location.locations], metadata)
         text = str(location)
-        return UNKNOWN_LOC if text == "loc(unknown)" else FusedLoc([], StringAttr(text))
+        return UNKNOWN_LOC if text == "loc(unknown)" else _fused([], StringAttr(text))
 
 
 class LocationsToJaxlib:
@@ -65,14 +72,30 @@ class LocationsToJaxlib:
 
     def _build(self, location: Attribute) -> ir.Location:
         if isinstance(location, FileLineColLoc):
-            return ir.Location.file(location.filename.data, location.line.data, location.column.data)
+            return ir.Location.file(*_place(location))
         if isinstance(location, NameLoc):
             return ir.Location.name(location.desc.data, self(location.location))
         if isinstance(location, CallSiteLoc):
             return ir.Location.callsite(self(location.callee), [self(location.caller)])
-        if isinstance(location, FusedLoc) and isinstance(location.locations, ArrayAttr):
-            return ir.Location.fused([self(part) for part in location.locations.data])
+        if isinstance(location, FusedLoc):
+            inner = parts(location)
+            if (
+                location.metadata == RANGE
+                and isinstance(inner[0], FileLineColLoc)
+                and isinstance(inner[1], FileLineColLoc)
+            ):
+                (name, line, column), (_, end, end_column) = _place(inner[0]), _place(inner[1])
+                return ir.Location.file(name, line, column, end, end_column)
+            return ir.Location.fused([self(part) for part in inner])
         return ir.Location.unknown()
+
+
+def _fused(locations: Sequence[Attribute], metadata: Attribute) -> FusedLoc:
+    return FusedLoc(ArrayAttr(locations), metadata)
+
+
+def _place(location: FileLineColLoc) -> tuple[str, int, int]:
+    return location.filename.data, location.line.data, location.column.data
 
 
 def _file(name: str, line: int, column: int) -> FileLineColLoc:
