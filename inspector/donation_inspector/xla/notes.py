@@ -28,10 +28,11 @@ class Note:
 
 def unusable(signature: Signature, donation: Donation, donated: frozenset[int]) -> tuple[int, ...]:
     """The donated leaves that JAX could neither pair nor leave to XLA: those in its warning."""
+    settled = donation.positions
     return tuple(
         leaf.index
         for leaf in signature.arguments
-        if leaf.index in donated and leaf.position is not None and leaf.position not in donation.positions
+        if leaf.index in donated and leaf.position is not None and leaf.position not in settled
     )
 
 
