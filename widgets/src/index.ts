@@ -32,7 +32,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
   };
   try {
     synced = connect(model, changed);
-    const context: Context = { synced, view: viewState(), changed };
+    const context: Context = {
+      synced,
+      view: viewState(synced.state().changes.length > 0 ? "diff" : "before"),
+      changed,
+    };
     views = [header, sentence, argumentsView, memoryView, irView, figures, notes].map((make) => make(context));
     const [head, told, tree, memory, ...below] = views.map((view) => view.el);
     el.replaceChildren(head!, told!, h("div", { class: "di-columns" }, tree!, memory!), ...below);

@@ -18,6 +18,7 @@ export interface ViewState {
   unfolded: Set<number>;
 }
 
-export function viewState(): ViewState {
-  return { open: new Set(), row: "", range: -1, op: null, tab: "diff", line: -1, unfolded: new Set() };
+/** Starts at the diff where there is one. */
+export function viewState(tab: Tab): ViewState {
+  return { open: new Set(), row: "", range: -1, op: null, tab, line: -1, unfolded: new Set() };
 }
