@@ -31,7 +31,7 @@ def type_text(leaf: Leaf) -> str:
 
 def result_text(leaf: Leaf) -> str:
     """The result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
-    return f"result {leaf.path}" if leaf.path else "the result"
+    return "the result" if leaf.path in {"", "result"} else f"result {leaf.path}"
 
 
 class Reasons:
@@ -87,11 +87,11 @@ class Reasons:
             if self._several_devices and result.sharding is None:
                 return (
                     f"left to XLA: {result_text(result)} matches, but its sharding is left to the compiler, "
-                    "so JAX pairs nothing; give it with out_shardings"
+                    "so JAX pairs nothing; give one in out_shardings"
                 )
             return (
-                f"left to XLA: {result_text(result)} matches, but its layout or memory differs from the argument's, "
-                "so JAX pairs nothing; make them equal"
+                f"left to XLA: {result_text(result)} matches, but not in its layout or memory kind, so JAX pairs "
+                "nothing; give both the same"
             )
         size = leaf.nbytes_per_device
         equal = self._first_free(_BYTES, size)
@@ -106,12 +106,12 @@ class Reasons:
                 f"left to XLA without a warning, but XLA cannot use it: {_described(other)} has as many elements, "
                 f"but {format_bytes(other.nbytes_per_device)} against {format_bytes(size)}, and XLA compares bytes"
             )
-        return (
-            "left to XLA without a warning, because some result's sharding is left to the compiler, "
-            f"but XLA cannot use it as far as is known: {self._nothing_fits(leaf)}"
-            if self._several_devices
-            else f"left to XLA, which cannot use it: {self._nothing_fits(leaf)}"
-        )
+        if self._several_devices:
+            return (
+                "left to XLA without a warning, because a result's sharding is left to the compiler, but nothing is "
+                f"known to fit: {self._nothing_fits(leaf)}"
+            )
+        return f"left to XLA, which cannot use it: {self._nothing_fits(leaf)}"
 
     def ignored(self, leaf: Leaf, why: Ignored) -> str:
         if why is Ignored.DEBUG_NANS:

@@ -16,6 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from donation_inspector.analysis.liveness import Liveness
+from donation_inspector.analysis.reasons import result_text
 from donation_inspector.passes.effect import Effect
 from donation_inspector.signature import Donation, Leaf, Signature
 from donation_inspector.units import format_bytes
@@ -72,9 +73,7 @@ class _Case:
 
     def result(self, position: int) -> str:
         leaf = self.results.get(position)
-        if leaf is None:
-            return f"result number {position}"
-        return f"result {leaf.path}" if leaf.path else "the result"
+        return f"result number {position}" if leaf is None else result_text(leaf)
 
 
 def _several_blocks(case: _Case) -> Iterator[Diagnostic]:
