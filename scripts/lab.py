@@ -32,10 +32,10 @@ def wait_for_address(server: subprocess.Popen[bytes], notebook: Path) -> str:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    # SIGTERM, so that the server shuts its kernels down too.
+    # SIGTERM lets it end its kernels; it can hang after that where a browser is still connected.
     server.terminate()
     try:
-        server.wait(timeout=15)
+        server.wait(timeout=5)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()

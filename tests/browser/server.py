@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +45,10 @@ class Server:
             if session["path"] == name:
                 self._call("DELETE", f"/api/sessions/{session['id']}")
 
+    def end_sessions(self) -> None:
+        for session in self.sessions():
+            self.end_session(session["path"])
+
     def is_up(self) -> bool:
         try:
             self._call("GET", "/api/status")
@@ -74,8 +78,13 @@ def running_server(app: App, home: Path) -> Iterator[Server]:
     try:
         _wait_until_up(server, process, log)
         yield server
+        # A kernel has a process group of its own and is asked to end; the server, which takes long to stop where a
+        # connection lingers, keeps nothing worth waiting for.
+        server.end_sessions()
     finally:
-        _end(process)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _free_port() -> int:
@@ -117,13 +126,3 @@ def _wait_until_up(server: Server, process: subprocess.Popen[bytes], log: Path) 
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"{server.app} did not start:\n{log.read_text()}")
         time.sleep(0.1)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    # The server ends its kernels on SIGTERM; each is a process group of its own, so killing ours would orphan them.
-    process.terminate()
-    try:
-        process.wait(timeout=20)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
