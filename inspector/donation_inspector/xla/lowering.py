@@ -154,7 +154,7 @@ def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tupl
         *([notes.debug_nans_note()] if ignored else []),
         *([] if jaxpr is None else notes.inner_jit_notes(jaxpr)),
         *([] if jaxpr is None else notes.effect_notes(jaxpr)),
-        *([notes.leak_note(staged.leaked)] if staged.leaked else []),
+        *([notes.leak_note()] if staged.leaked else []),
     )
 
 

@@ -99,12 +99,12 @@ def debug_nans_note() -> Note:
     )
 
 
-def leak_note(count: int) -> Note:
+def leak_note() -> Note:
     """Tracing stored traced values somewhere outside the function."""
     return Note(
         "leak",
-        f"While it was traced, the function stored {count} traced value(s) outside itself (in a global, an attribute "
-        "or a container). Using them later raises UnexpectedTracerError; return them instead.",
+        "While it was traced, the function stored traced values outside itself (in a global, an attribute or a "
+        "container). Using them later raises UnexpectedTracerError; return them instead.",
     )
 
 

@@ -28,7 +28,7 @@ class Stage:
 
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` tells whether the jitted function itself asks for any donation, None where
-    unknown; `leaked` counts traced values that stayed alive outside.
+    unknown; `leaked` tells whether traced values stayed alive outside.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Stage:
     inputs: tuple[Any, ...] | None
     said: tuple[str, ...] = ()
     asked: bool | None = None
-    leaked: int = 0
+    leaked: bool = False
 
 
 def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
@@ -54,7 +54,7 @@ def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
             )
         return _of_ready(ready)
     fn, args, kwargs = bind(fn, args, kwargs)
-    if not callable(fn):
+    if not callable(fn) and not _has_stages(fn):
         raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
     jitted: Any = fn if _has_stages(fn) else internals.jit(fn)
     return trace(jitted, args, kwargs, name=_name(fn), inputs=flat_inputs(jitted, args, kwargs))
@@ -114,14 +114,16 @@ def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | No
     if info is None:
         return None
     try:
-        parsed = internals.parse_arguments(
-            args,
-            tuple(kwargs.values()),
-            tuple(kwargs),
-            info.static_argnums,
-            info.static_argnames,
-            internals.tracing_registry,
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parsed = internals.parse_arguments(
+                args,
+                tuple(kwargs.values()),
+                tuple(kwargs),
+                info.static_argnums,
+                info.static_argnames,
+                internals.tracing_registry,
+            )
     except (TypeError, ValueError):
         return None
     return tuple(parsed[1])
@@ -156,7 +158,7 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
         inputs=None if inputs is None else tuple(inputs),
         said=said(caught),
         asked=asks_for_donation(jitted),
-        leaked=len(_tracers() - tracers),
+        leaked=bool(_tracers() - tracers),
     )
 
 
