@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,6 +37,11 @@ def chromium_path() -> str | None:
     """The Chromium named by CHROMIUM or on the PATH; None leaves it to Playwright's own build."""
     names = (os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
     return next((path for name in names if name and (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _end_servers_when_terminated() -> None:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
