@@ -7,9 +7,9 @@ from typing import Any
 
 import jax
 import pytest
-from case_loader import CASE_NAMES, expect, load
 
 import donation_inspector as di
+from case_loader import CASE_NAMES, expect, load
 
 VERDICTS = {
     "buffer_donor": di.Verdict.DONOR,
@@ -37,7 +37,9 @@ def test_verdict_and_result_of_every_leaf(name: str) -> None:
     assert [(list(a.shape), a.dtype, a.donated) for a in inspection.arguments] == [
         (one["shape"], one["dtype"], one["donated"]) for one in facts["inputs"]
     ]
-    assert [(list(r.shape), r.dtype) for r in inspection.results] == [(o["shape"], o["dtype"]) for o in facts["outputs"]]
+    assert [(list(r.shape), r.dtype) for r in inspection.results] == [
+        (o["shape"], o["dtype"]) for o in facts["outputs"]
+    ]
     assert all(argument.reason for argument in inspection.arguments)
     taken = {result.argument: result.index for result in inspection.results if result.argument is not None}
     assert taken == {a.index: a.result for a in inspection.arguments if a.result is not None}

@@ -1,4 +1,4 @@
-"""See what buffer donation does to a JAX program: live ranges, verdicts with reasons, the real xDSL pass, measured memory.
+"""What buffer donation does to a JAX program: live ranges, verdicts with reasons, the real xDSL pass, measured memory.
 
 `%load_ext donation_inspector`, then `%donation step(params, batch)`; or `di.inspect(step, params, batch)`.
 """

@@ -1,6 +1,6 @@
 """What an Inspection answers with: Applied, Comparison and Measurement, as plain immutable values.
 
-Bytes are per device. `compiled` figures come from XLA, `measured` ones from a run; neither is ever filled in for the other.
+Bytes are per device. Compiled figures come from XLA, measured ones from a run; neither is ever filled in for the other.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class Comparison:
 class MeasuredVariant:
     """One variant's runs in a process of its own.
 
-    `peak` is the median of the measured peaks above the idle process, in bytes of all its devices together, `spread` the
-    (smallest, largest) of them; `predicted` is XLA's total for the executable that ran; `seconds` the median time of a
+    `peak` is the median of the measured peaks above the idle process, in bytes of all its devices together; `spread` is
+    their (smallest, largest); `predicted` is XLA's total for the executable that ran; `seconds` the median time of a
     call. `status` is "ok" or how the run ended, with the reason in `error`.
     """
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xdsl.passes import ModulePass
 
 from donation_inspector.answers import Applied
-from donation_inspector.ir.exporter import to_jaxlib, with_materializations
+from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.text import diff, donated, materialized, pretty
 from donation_inspector.passes.hazards import diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline

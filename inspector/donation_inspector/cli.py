@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.donate:
             inspection = inspection.donate(*options.donate)
         if options.compare:
-            inspection.compare(progress=_progress if sys.stderr.isatty() else None)
+            inspection.compare()
         if options.html:
             inspection.to_html(options.html)
         print(inspection.report())
@@ -42,7 +42,3 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     return parser
-
-
-def _progress(step: int, steps: int, label: str) -> None:
-    print(f"\r{label}, {step} of {steps} ", end="\n" if step == steps else "", file=sys.stderr, flush=True)

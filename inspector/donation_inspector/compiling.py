@@ -18,8 +18,8 @@ from donation_inspector.xla.measure import measure_variants
 from donation_inspector.xla.results import Compiled
 
 if TYPE_CHECKING:
+    from donation_inspector.progress import Progress
     from donation_inspector.subject import Subject
-    from donation_inspector.xla.compile import Progress
     from donation_inspector.xla.program import Program
 
 NOTHING = Donation()
@@ -31,7 +31,7 @@ def compare(
     donation: Donation,
     applied: Applied,
     target: str | None,
-    progress: Progress | None,
+    progress: Progress,
     cancel: threading.Event | None,
 ) -> Comparison:
     """Compile what is not compiled yet; see `Inspection.compare`."""
@@ -40,9 +40,7 @@ def compare(
         raise CompileError(f"no target {target!r}: this program was lowered for {platform!r}, the only target here")
     variants = _variants(donation, applied)
     kept = _kept(subject)
-    missing = {
-        label: wanted for label, wanted in _distinct(variants).items() if _key(wanted) not in kept
-    }
+    missing = {label: wanted for label, wanted in _distinct(variants).items() if _key(wanted) not in kept}
     compiled = compile_variants(_programs(subject, missing), progress=progress, cancel=cancel)
     fresh = {_key(missing[label]): result for label, result in compiled.items()}
     # What ended for another reason than the program may go better the next time.
@@ -53,7 +51,7 @@ def compare(
 
 
 def kept_comparison(subject: Subject, donation: Donation, applied: Applied) -> Comparison | None:
-    """The latest comparison of this donation, or the one that needs no compile any more; None where there is neither."""
+    """The comparison of this donation as far as it is compiled; None where it never was."""
     variants, kept = _variants(donation, applied), _kept(subject)
     if all(_key(wanted) in kept for wanted in variants.values()):
         return _comparison(subject, applied, variants, kept)
@@ -67,7 +65,7 @@ def measure(
     inputs: str,
     runs: int,
     timeout: float,
-    progress: Progress | None,
+    progress: Progress,
     cancel: threading.Event | None,
 ) -> Measurement:
     """Run every variant anew; see `Inspection.measure`."""
@@ -133,7 +131,10 @@ def _distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
 
 def _programs(subject: Subject, donations: Mapping[str, Donation]) -> dict[str, Program]:
     with subject.lock:
-        return {label: subject.origin.program(with_donation(subject.origin.module, wanted)) for label, wanted in donations.items()}
+        return {
+            label: subject.origin.program(with_donation(subject.origin.module, wanted))
+            for label, wanted in donations.items()
+        }
 
 
 def _kept(subject: Subject) -> dict[_Key, Compiled]:

@@ -10,7 +10,7 @@ import pathlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from donation_inspector import compiling
 from donation_inspector.analysis import donation as decisions
@@ -20,13 +20,11 @@ from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.answers import Applied, Comparison, Measurement
 from donation_inspector.applying import Pipeline, apply, pipeline_name
 from donation_inspector.ir.text import Text
+from donation_inspector.origins import FromFile, FromFunction
+from donation_inspector.progress import Progress, reported
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
-from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.subject import Subject, Whole
-
-if TYPE_CHECKING:
-    from donation_inspector.xla.compile import Progress
 
 DEFAULT_PIPELINE = "jax-use-donated-arguments"
 
@@ -116,7 +114,7 @@ class Inspection:
 
     @cached_property
     def live_ranges(self) -> LiveRanges:
-        """The live range of every value of the entry function, in the StableHLO's program order (not XLA's schedule)."""
+        """The live range of every value of the entry function, in the StableHLO's order, not XLA's schedule."""
         return self._subject.ranges.with_donated(self.donation.positions)
 
     @cached_property
@@ -156,7 +154,7 @@ class Inspection:
     # ---- other donated sets and pipelines
 
     def donate(self, *paths: str) -> Inspection:
-        """The same program with these arguments donated too: a path is a leaf or a prefix, as `opt_state`, `params['w']`.
+        """The same program with these arguments donated too: each a leaf or a prefix, as `opt_state`, `params['w']`.
 
         JAX's own code decides what becomes of them. Raises PathError for a path that does not exist.
         """
@@ -200,7 +198,8 @@ class Inspection:
           CompileError: a target that is not this program's platform.
         """
         applied = self.apply(pipeline)
-        return compiling.compare(self._subject, self.donation, applied, target, progress, cancel)
+        with reported(progress, "compiling with XLA", f"compiled for {self.platform}: none, jax, pass") as report:
+            return compiling.compare(self._subject, self.donation, applied, target, report, cancel)
 
     def measure(
         self,
@@ -222,7 +221,8 @@ class Inspection:
           MeasureError: arguments of this method that make no sense.
         """
         applied = self.apply(pipeline)
-        return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, progress, cancel)
+        with reported(progress, "measuring", f"measured on {self.platform}: none, jax, pass") as report:
+            return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, report, cancel)
 
     @property
     def comparison(self) -> Comparison | None:
@@ -276,5 +276,3 @@ class Inspection:
     @cached_property
     def _applied(self) -> Applied:
         return apply(self._subject, self.donation, self._pipeline)
-
-

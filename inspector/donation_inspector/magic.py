@@ -15,7 +15,7 @@ import difflib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 
@@ -139,7 +139,7 @@ class DonationMagics(Magics):
         from donation_inspector.inspection import inspect
 
         request = parse(line if cell is None else f"{line} {cell}")
-        fn, args, kwargs = evaluate(call_of(request.code), self.shell.user_ns)
+        fn, args, kwargs = evaluate(call_of(request.code), cast(Any, self.shell).user_ns)
         inspection = inspect(fn, *args, **kwargs)
         if request.donate:
             inspection = inspection.donate(*request.donate)

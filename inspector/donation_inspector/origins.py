@@ -6,7 +6,6 @@ import dataclasses
 import pathlib
 import weakref
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from donation_inspector.analysis.fifo import pair_in_order
@@ -33,13 +32,14 @@ class FromFunction:
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
         self._lowered = dataclasses.replace(lowered, inputs=())
         self.name: str = lowered.name
+        self._platform = lowered.platform
         self.module: Any = lowered.module
         self.signature: Signature = lowered.signature
 
-    @cached_property
+    @property
     def platform(self) -> str:
         """The platform it was lowered for."""
-        return self._lowered.program().platform
+        return self._platform
 
     def decide(self, leaves: frozenset[int]) -> Donation:
         """JAX's own pairing."""
@@ -121,11 +121,11 @@ class FromFile:
         """What the file says about these leaves; the others first in, first out."""
         return pair_in_order(self.signature, self._written, leaves)
 
-    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
-        """What is wrong with the file's own donation."""
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:  # noqa: ARG002
+        """What is wrong with the file's own donation, whatever is donated now."""
         return self._problems
 
-    def line_that_donates(self, names: Sequence[str]) -> str | None:
+    def line_that_donates(self, names: Sequence[str]) -> str | None:  # noqa: ARG002
         """A file is donated by nobody's code."""
         return None
 

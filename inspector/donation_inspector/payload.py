@@ -99,7 +99,7 @@ def once(inspection: Inspection) -> dict[str, Any]:
 
 
 def current(inspection: Inspection, revision: int) -> dict[str, Any]:
-    """What a toggle changes: sentences, verdicts, pairs, the diff, the curve, and the answers known for this donation."""
+    """What a toggle changes: sentences, verdicts, pairs, diff, curve, and the answers known for this donation."""
     applied = inspection.apply()
     memory = inspection.program_memory
     arguments = inspection.arguments
@@ -130,12 +130,13 @@ def current(inspection: Inspection, revision: int) -> dict[str, Any]:
         "pipeline": applied.pipeline,
         "error": None,
     }
+    compiled, runs = inspection.comparison, inspection.measurement
     return {
         "state": state,
         "curve": memory.bytes.astype("<f8").tobytes(),
         "ends": _columns("<i4", inspection.live_ranges.end),
-        "comparison": None if inspection.comparison is None else comparison(inspection, inspection.comparison, revision),
-        "measurement": None if inspection.measurement is None else measurement(inspection.measurement, revision),
+        "comparison": None if compiled is None else comparison(inspection, compiled, revision),
+        "measurement": None if runs is None else measurement(runs, revision),
     }
 
 
@@ -185,5 +186,3 @@ def _joined(lines: Iterable[str]) -> str:
 
 def _columns(dtype: str, *columns: Any) -> bytes:
     return np.concatenate([np.asarray(column).astype(dtype) for column in columns]).tobytes()
-
-

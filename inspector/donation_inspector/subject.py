@@ -67,7 +67,7 @@ class Origin(Protocol):
         ...
 
     def values(self) -> tuple[Any, ...]:
-        """One entry for each position of the entry function: the caller's array, None where there is none (any more)."""
+        """One entry for each position of the entry function: the caller's array, None where there is none any more."""
         ...
 
 

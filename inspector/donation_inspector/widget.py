@@ -10,7 +10,7 @@ from __future__ import annotations
 import pathlib
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anywidget
 import traitlets
@@ -52,7 +52,7 @@ class DonationWidget(anywidget.AnyWidget):
         super().__init__(
             **payload.once(inspection), **payload.current(inspection, self._revision), job=payload.IDLE, **kwargs
         )
-        self.on_msg(self._receive)
+        cast(Any, self).on_msg(self._receive)
 
     def _receive(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         match content.get("type"):
@@ -117,7 +117,7 @@ class DonationWidget(anywidget.AnyWidget):
         super().close()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle: tuple[dict[str, Any], dict[str, Any]] | None = cast(Any, super())._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None
         data, metadata = bundle

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import Locator, expect
+
 from browser.conftest import OpenNotebook
 from browser.notebook_page import NotebookPage
-from playwright.sync_api import Locator, expect
 
 SETUP = """
 %load_ext donation_inspector

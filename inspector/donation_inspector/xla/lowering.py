@@ -47,6 +47,11 @@ class Lowered:
         """The lowered `jaxlib.mlir.ir.Module`, the one JAX compiles: clone it, never mutate it."""
         return self._facts.module
 
+    @property
+    def platform(self) -> str:
+        """The platform of the client that compiles it, as "cpu" or "cuda"."""
+        return str(self._facts.backend.platform)
+
     def jaxpr(self) -> str | None:
         """The traced program as JAX prints it; None where only a lowering was given."""
         return None if self._traced is None else str(self._traced.jaxpr)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
-from jax._src import compiler  # the compile options that JAX derives from its flags have no public way
+from jax._src import compiler as _compiler  # the compile options that JAX derives from its flags have no public way
 from jax._src.interpreters import mlir  # JAX's own bytecode writer: no public function takes a module
 
 from donation_inspector.errors import CompileError
 from donation_inspector.signature import Leaf
 from donation_inspector.xla import attributes
 from donation_inspector.xla.program import Input, Program
+
+compiler, _jax = cast(Any, _compiler), cast(Any, jax)
 
 
 def default_platform() -> str:
@@ -34,7 +36,7 @@ def pack_module(module: Any, name: str, arguments: Sequence[Leaf]) -> Program:
     partitions = _number(module, "mhlo.num_partitions")
     replicas = _number(module, "mhlo.num_replicas")
     devices = partitions * replicas
-    here = jax.device_count()
+    here = len(_jax.devices())
     if platform != "cpu" and devices > here:
         raise CompileError(f"{name} is a program for {devices} devices; this machine has {here} of platform {platform}")
     assignment = np.arange(devices).reshape(replicas, partitions)
@@ -49,7 +51,7 @@ def pack_module(module: Any, name: str, arguments: Sequence[Leaf]) -> Program:
         # A CPU child makes as many devices as the program wants.
         device_count=max(devices, here),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
-        enable_x64=bool(jax.config.jax_enable_x64),
+        enable_x64=bool(_jax.config.jax_enable_x64),
         inputs=tuple(_input(leaf, devices) for leaf in arguments if leaf.position is not None),
         custom_calls=(),
         callbacks=tuple(target for target in targets if "python" in target and "callback" in target),
