@@ -65,6 +65,7 @@ def _operation(draw: st.DrawFn, visible: list[SSAValue], depth: int) -> Operatio
                 op = _operation(draw, inner, depth - 1)
                 block.add_op(op)
                 inner += op.results
+            block.add_op(TestTermOp(operands=_some(draw, inner, 2)))
             regions.append(Region(block))
     return TestOp(operands=operands, result_types=draw(st.lists(types, max_size=2)), regions=regions)
 
@@ -90,6 +91,7 @@ def multi_block_functions(draw: st.DrawFn) -> Generated:
     successors = [draw(st.lists(st.integers(1, count - 1), max_size=2)) for _ in range(count)]
     blocks = [Block(arg_types=draw(st.lists(types, max_size=2))) for _ in range(count)]
     region = Region(blocks)
+    returned_types = draw(st.lists(types, max_size=3))
     made: dict[int, list[SSAValue]] = {}
     for index in sorted(range(count), key=lambda index: len(_dominators(index, successors))):
         visible = [value for dominator in _dominators(index, successors) for value in made.get(dominator, ())]
@@ -102,9 +104,20 @@ def multi_block_functions(draw: st.DrawFn) -> Generated:
             operands = _some(draw, visible, 2)
             blocks[index].add_op(TestTermOp(operands=operands, successors=[blocks[s] for s in successors[index]]))
         else:
-            blocks[index].add_op(ReturnOp(*_some(draw, visible, 3)))
+            returned = [_of_type(draw, blocks[index], visible, type_) for type_ in returned_types]
+            blocks[index].add_op(ReturnOp(*returned))
         made[index] = [*blocks[index].args, *(result for op in blocks[index].ops for result in op.results)]
-    return Generated(FuncOp("main", (blocks[0].arg_types, ()), region))
+    return Generated(FuncOp("main", (blocks[0].arg_types, returned_types), region))
+
+
+def _of_type(draw: st.DrawFn, block: Block, visible: list[SSAValue], type_: Attribute) -> SSAValue:
+    """A visible value of the type, made at the end of the block where there is none."""
+    alike = [value for value in visible if value.type == type_]
+    if alike:
+        return alike[draw(st.integers(0, len(alike) - 1))]
+    op = TestOp(result_types=[type_])
+    block.add_op(op)
+    return op.results[0]
 
 
 def _dominators(index: int, successors: list[list[int]]) -> list[int]:

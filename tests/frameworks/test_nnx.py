@@ -18,6 +18,7 @@ from donation_inspector.frameworks.step import lower
 from donation_inspector.xla.lowering import decide
 
 X, Y = jnp.ones((3, 4)), jnp.ones((3, 2))
+ADAM = optax.adam(1e-3)
 
 
 class Net(nnx.Module):
@@ -53,7 +54,7 @@ class Training:
 
     def __init__(self) -> None:
         self.model = Net(nnx.Rngs(0))
-        self.optimizer = nnx.Optimizer(self.model, optax.adam(1e-3), wrt=nnx.Param)
+        self.optimizer = nnx.Optimizer(self.model, ADAM, wrt=nnx.Param)
         self.step = STEP
 
     def run(self) -> list[float]:
