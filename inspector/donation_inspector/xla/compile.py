@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from .process import Failure, child, environment
-from .program import Program
-from .protocol import CompileDone, CompileJob
-from .results import Compiled as Compiled
-from .results import Memory as Memory
+from donation_inspector.xla.process import Failure, child, environment
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.protocol import CompileDone, CompileJob
+from donation_inspector.xla.results import Compiled as Compiled
+from donation_inspector.xla.results import Memory as Memory
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps done, all steps, and what was just done."""

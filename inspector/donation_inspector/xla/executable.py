@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import time
 from typing import Any
 
-import jax
-
-# A public context with every dialect that JAX emits does not exist.
-from jax._src.interpreters.mlir import make_ir_context
-from jax.extend.backend import get_backend
-
-# JAX's public compile takes only what it lowered itself; a module that was edited needs the client's types.
-from jaxlib import _hlo as hlo_library  # pyright: ignore[reportAttributeAccessIssue]
-from jaxlib import _jax as client_library  # pyright: ignore[reportAttributeAccessIssue]
 from jaxlib.mlir import ir
 
-from .program import Program
-from .results import Compiled, Memory
+from donation_inspector.xla import internals
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.results import Compiled, Memory
+
+# public, but partly untyped
+jax: Any = importlib.import_module("jax")
+_backends: Any = importlib.import_module("jax.extend.backend")
+
+# JAX's public compile takes only what it lowered itself; an edited module needs the client's own types.
+_client: Any = importlib.import_module("jaxlib._jax")
+_hlo: Any = importlib.import_module("jaxlib._hlo")
 
 _ALIAS_FIELD = re.compile(r"input_output_alias=\{ (.*?) \}(?:,|$)")
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}, (?:may|must)-alias\)")
@@ -28,40 +29,46 @@ def prepare(platform: str) -> None:
     """Start what compiled code calls: without it a Cholesky jumps to a null pointer."""
     if platform == "cpu":
         # JAX initialises LAPACK while it lowers such a call, which this process never does.
-        from jaxlib.cpu import _lapack  # pyright: ignore
+        importlib.import_module("jaxlib.lapack")._lapack.initialize()
 
-        _lapack.initialize()
+
+def devices_of(program: Program) -> tuple[Any, ...]:
+    """This process's devices of the program's assignment, in its order."""
+    by_id = {device.id: device for device in jax.devices()}
+    return tuple(by_id[number] for number in program.device_ids)
+
+
+def parse(program: Program) -> Any:
+    """The program's module, in the context current here."""
+    module: Any = ir.Module
+    return module.parse(program.bytecode)
 
 
 def compile_program(program: Program) -> tuple[Compiled, Any]:
     """XLA's answer to one program, and its `LoadedExecutable` (None where XLA refused)."""
-    options = client_library.CompileOptions.ParseFromString(program.compile_options)
-    devices = {device.id: device for device in jax.devices()}
-    try:
-        chosen = tuple(devices[number] for number in program.device_ids)
-    except KeyError as error:
-        return Compiled("refused", error=f"The program needs device {error}; this process has {sorted(devices)}."), None
+    options = _client.CompileOptions.ParseFromString(program.compile_options)
+    devices = _client.DeviceList(devices_of(program))
+    executable: Any
     started = time.perf_counter()
     try:
-        with make_ir_context():
-            module = ir.Module.parse(program.bytecode)
-            executable = get_backend().compile_and_load(
-                module,
-                executable_devices=client_library.DeviceList(chosen),
+        with internals.mlir.make_ir_context():
+            executable = _backends.get_backend().compile_and_load(
+                parse(program),
+                executable_devices=devices,
                 compile_options=options,
                 host_callbacks=[_stand_in] * len(program.callbacks),
             )
     except (jax.errors.JaxRuntimeError, ir.MLIRError) as error:
         return Compiled("refused", seconds=time.perf_counter() - started, error=_refusal(program, str(error))), None
     seconds = time.perf_counter() - started
-    stats = executable.get_compiled_memory_stats()
+    stats: Any = executable.get_compiled_memory_stats()
     memory = Memory(
         argument=stats.argument_size_in_bytes,
         output=stats.output_size_in_bytes,
         alias=stats.alias_size_in_bytes,
         temp=stats.temp_size_in_bytes,
     )
-    return Compiled("ok", memory, input_output_alias(executable), seconds), executable
+    return Compiled("ok", memory, _input_output_alias(executable), seconds), executable
 
 
 def _stand_in(*_: Any) -> Any:
@@ -79,9 +86,9 @@ def _refusal(program: Program, message: str) -> str:
     return f"XLA refused the module: {message.strip()}"
 
 
-def input_output_alias(executable: Any) -> dict[int, int]:
+def _input_output_alias(executable: Any) -> dict[int, int]:
     """Argument position → result position, as the header of the compiled module says."""
-    options = hlo_library.HloPrintOptions.short_parsable()
+    options = _hlo.HloPrintOptions.short_parsable()
     options.print_large_constants = False
     header = executable.hlo_modules()[0].to_string(options).split("\n", 1)[0]
     field = _ALIAS_FIELD.search(header)

@@ -10,14 +10,23 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from .compile import Progress
-from .memory import size_text
-from .process import child, environment
-from .program import Program
-from .protocol import CompileDone, Event, MeasureJob, OutOfMemory, Raised, RunDone, WarmedUp
-from .results import Measured as Measured
-from .results import Status
-from .values import no_values, stored_values
+from donation_inspector.units import format_bytes
+from donation_inspector.xla.compile import Progress
+from donation_inspector.xla.process import child, environment
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.protocol import (
+    CompileDone,
+    Event,
+    MeasureJob,
+    OutOfMemory,
+    Raised,
+    RunDone,
+    WarmedUp,
+    Workspace,
+)
+from donation_inspector.xla.results import Measured as Measured
+from donation_inspector.xla.results import Status
+from donation_inspector.xla.values import no_values, stored_values
 
 
 def measure_variants(
@@ -65,7 +74,9 @@ class _Tally:
     error: str | None = None
     predicted: int | None = None
     output_hashes: tuple[str, ...] | None = None
-    peaks: list[int | None] = field(default_factory=list[int | None])
+    workspace: int | None = None
+    baseline: int | None = None
+    highest: list[int | None] = field(default_factory=list[int | None])
     seconds: list[float] = field(default_factory=list[float])
 
     def close(self, status: Status, error: str | None = None) -> None:
@@ -81,15 +92,16 @@ class _Tally:
         return f"after {len(self.seconds)} of {self.wanted} runs"
 
     def measured(self) -> Measured:
-        peaks = [peak for peak in self.peaks if peak is not None]
-        known = bool(peaks) and len(peaks) == len(self.peaks)
+        base = self.baseline
+        peaks = [] if base is None else [highest - base for highest in self.highest if highest is not None]
         return Measured(
             status=self.status or "cancelled",
-            peak=round(statistics.median(peaks)) if known else None,
-            spread=(min(peaks), max(peaks)) if known else None,
+            peak=round(statistics.median(peaks)) if peaks else None,
+            spread=(min(peaks), max(peaks)) if peaks else None,
             predicted=self.predicted,
             seconds=statistics.median(self.seconds) if self.seconds else None,
             output_hashes=self.output_hashes,
+            workspace=self.workspace,
             runs=len(self.seconds),
             error=self.error,
         )
@@ -142,10 +154,13 @@ def _take(event: Event, tally: _Tally, steps: _Steps, *, devices: int) -> None:
         case WarmedUp(hashes):
             tally.output_hashes = hashes
             steps.advance("warmed up")
-        case RunDone(peak, seconds):
-            tally.peaks.append(peak)
+        case RunDone(seconds, highest, baseline):
             tally.seconds.append(seconds)
+            tally.highest.append(highest)
+            tally.baseline = baseline
             steps.advance(f"run {len(tally.seconds)} of {tally.wanted}")
+        case Workspace(nbytes):
+            tally.workspace = nbytes
         case OutOfMemory(needs, has, detail):
             tally.close("out of memory", _shortage(needs, has, detail))
         case Raised(detail):
@@ -165,4 +180,4 @@ def _callback_refusal(program: Program) -> str:
 def _shortage(needs: int | None, has: int | None, detail: str) -> str:
     if needs is None or has is None:
         return f"Memory ran out while it ran: {detail}"
-    return f"Not run: it needs {size_text(needs)}, this machine has {size_text(has)} left."
+    return f"Not run: it needs {format_bytes(needs)}, this machine has {format_bytes(has)} left."

@@ -13,6 +13,12 @@ from pathlib import Path
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
 
+# mallopt(3); the largest and the default threshold that glibc takes on 64 bits
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024
+_DEFAULT_THRESHOLD = 128 * 1024
+
 
 def _number(path: Path) -> int | None:
     """The file's one number; None where there is no such file or it says "max"."""
@@ -108,15 +114,20 @@ def trim() -> None:
         malloc_trim(0)
 
 
+def keep_freed(*, below: int) -> bool:
+    """From now on malloc keeps freed blocks smaller than `below` bytes, and takes and returns larger ones singly.
+
+    0 goes back to the C library's own fixed thresholds. False where it has no such setting.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        return False
+    mapped = min(below, _LARGEST_MMAP_THRESHOLD) or _DEFAULT_THRESHOLD
+    kept = 2**31 - 1 if below else _DEFAULT_THRESHOLD
+    return bool(mallopt(_M_MMAP_THRESHOLD, mapped)) and bool(mallopt(_M_TRIM_THRESHOLD, kept))
+
+
 def prefer_as_victim() -> None:
     """Tell the kernel to end this process first when memory runs out, rather than the notebook."""
     with contextlib.suppress(OSError):
         (_PROC / "self/oom_score_adj").write_text("1000")
-
-
-def size_text(nbytes: int) -> str:
-    """A size for people, decimal: "305.2 MB"."""
-    if nbytes < 1000:
-        return f"{nbytes} B"
-    power = next((power for power in (1, 2, 3) if nbytes < 999.95 * 1000**power), 4)
-    return f"{nbytes / 1000**power:,.1f} {('kB', 'MB', 'GB', 'TB')[power - 1]}"

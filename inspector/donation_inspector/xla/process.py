@@ -18,15 +18,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO
 
-from .memory import out_of_memory_kills
-from .program import Program
-from .protocol import Decoder, Done, Event, Job
-from .results import Status
+from donation_inspector.xla.memory import out_of_memory_kills
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.protocol import Decoder, Done, Event, Job
+from donation_inspector.xla.results import Status
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -49,7 +49,9 @@ class Failure:
 def environment(program: Program) -> dict[str, str]:
     """The environment of a child that compiles `program` as this process would."""
     inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON", "LIBTPU_"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JAX_", "XLA_", "PYTHON", "LIBTPU_", "MALLOC_"))
     }
     return inherited | {
         "JAX_PLATFORMS": program.platform,
@@ -58,6 +60,8 @@ def environment(program: Program) -> dict[str, str]:
         "XLA_FLAGS": _DEVICE_COUNT_FLAG.sub("", program.xla_flags).strip(),
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
         "JAX_ENABLE_X64": "1",
+        # one heap for all threads: what one freed another takes again, and a peak repeats to 0.1 MB
+        "MALLOC_ARENA_MAX": "1",
     }
 
 
@@ -103,7 +107,12 @@ class Child:
     def _death(self) -> Failure:
         code = self._process.wait()
         kills = out_of_memory_kills()
-        if code == -signal.SIGKILL and kills is not None and self._kills_before is not None and kills > self._kills_before:
+        if (
+            code == -signal.SIGKILL
+            and kills is not None
+            and self._kills_before is not None
+            and kills > self._kills_before
+        ):
             return Failure("out of memory", "The system ran out of memory and ended the process (SIGKILL).")
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         tail = self._last_lines()
@@ -118,10 +127,8 @@ class Child:
     def end(self) -> None:
         """Kill the whole group and collect it; does nothing to a child that has ended."""
         if self._process.returncode is None:
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self._process.wait()
 
 
@@ -133,7 +140,7 @@ def _signal_name(number: int) -> str:
 
 
 @contextmanager
-def child(job: Job, env: Mapping[str, str], *, inherit: Sequence[int] = ()) -> Iterator[Child]:
+def child(job: Job, env: Mapping[str, str], *, inherit: Sequence[int] = ()) -> Generator[Child]:
     """Start a child on `job`; on leaving, however, its process group is gone and nothing is left behind.
 
     `inherit` are descriptors the child may use under the same numbers.

@@ -10,8 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import cast
 
-from .program import Program
-from .results import Compiled
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.results import Compiled
 
 _LENGTH = struct.Struct("<Q")
 
@@ -74,10 +74,18 @@ class WarmedUp:
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """One measured call: its peak above the baseline in bytes (None: unknown) and its seconds."""
+    """One measured call: seconds, the highest resident bytes, and the lowest baseline so far (None: unknown)."""
 
-    peak: int | None
     seconds: float
+    highest: int | None
+    baseline: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """What the calls left with malloc as work space, in bytes; None where it is not told apart from buffers."""
+
+    nbytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ class Done:
     """Nothing more will come."""
 
 
-Event = CompileDone | OutOfMemory | WarmedUp | RunDone | Raised | Done
+Event = CompileDone | OutOfMemory | WarmedUp | RunDone | Workspace | Raised | Done
 
 
 def encode(event: Event) -> bytes:

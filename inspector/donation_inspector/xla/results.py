@@ -60,6 +60,8 @@ class Measured:
     were made, in bytes, all devices together; None where the system cannot tell. `spread` is its (smallest, largest).
     `predicted` is the compiled total times the number of devices, to be held against `peak`. `seconds` is the median
     time of a call. `output_hashes` is one sha256 of the bits of each result, by position.
+    `workspace` is what the compiled code took besides, from malloc (a matrix multiplication's packed operands); it is
+    not in `peak`. None: it could not be told apart, and `peak` contains it.
     A variant that timed out, crashed or was cancelled keeps what the `runs` finished before gave.
     """
 
@@ -69,5 +71,6 @@ class Measured:
     predicted: int | None = None
     seconds: float | None = None
     output_hashes: tuple[str, ...] | None = None
+    workspace: int | None = None
     runs: int = 0
     error: str | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +16,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..errors import MeasureError
-from .memory import size_text
-from .program import Input, Program
-from .protocol import Stored
+from donation_inspector.errors import MeasureError
+from donation_inspector.units import format_bytes
+from donation_inspector.xla.program import Input, Program
+from donation_inspector.xla.protocol import Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ def no_values(program: Program | None) -> Values:
 
 
 @contextmanager
-def stored_values(program: Program, values: Sequence[Any]) -> Iterator[Values]:
+def stored_values(program: Program, values: Sequence[Any]) -> Generator[Values]:
     """Lay the values down; the file lives as long as the context.
 
-    `values` has one entry for each argument of the entry function: a jax or numpy array, a number, or None to have it
-    generated. Raises MeasureError for an array that is deleted, has another shape or dtype than the argument, or when
-    the values do not fit the temporary directory.
+    `values` has one entry for each argument of the entry function: a jax or numpy array, a number, or None or a
+    `jax.ShapeDtypeStruct` to have it generated. Raises MeasureError for an array that is deleted or has another shape
+    or dtype than the argument, and when the values do not fit the temporary directory.
     """
     arrays = _physical(program, values)
     with tempfile.TemporaryFile() as file:
@@ -69,20 +69,25 @@ def _physical(program: Program, values: Sequence[Any]) -> list[np.ndarray[Any, A
             f"The program takes {len(program.inputs)} arguments and {len(values)} values were given; "
             "give one for each, None to have it generated."
         )
-    return [None if value is None else _as_buffer(of, value) for of, value in zip(program.inputs, values, strict=True)]
+    return [
+        None if value is None or isinstance(value, jax.ShapeDtypeStruct) else _as_buffer(described, value)
+        for described, value in zip(program.inputs, values, strict=True)
+    ]
 
 
 def _as_buffer(described: Input, value: Any) -> np.ndarray[Any, Any]:
-    """The value in the form of the runtime's buffer: a key is its data."""
-    if isinstance(value, jax.Array):
-        if value.is_deleted():
-            raise MeasureError(
-                f"Argument {described.position} ({described.logical_dtype}{list(described.shape)}) was deleted, "
-                "because a call donated it; pass a live array, or measure with inputs='generated'."
-            )
-        if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
-            value = jax.random.key_data(value)
-    array = np.asarray(value)
+    """The value in the form of the runtime's buffer: a key is its data, a reference what it refers to."""
+    if isinstance(value, jax.Array) and value.is_deleted():
+        raise MeasureError(
+            f"Argument {described.position} ({described.logical_dtype}{list(described.shape)}) was deleted, "
+            "because a call donated it; pass a live array, or measure with generated inputs."
+        )
+    if described.kind == "ref":
+        value = value[...]
+    if described.logical_dtype.startswith("key<"):
+        value = jax.random.key_data(value)
+    # a Python number has the type that JAX gave it
+    array = np.asarray(value, described.dtype) if isinstance(value, bool | int | float | complex) else np.asarray(value)
     if array.shape != described.shape or str(array.dtype) != described.dtype:
         raise MeasureError(
             f"Argument {described.position} is {array.dtype}{list(array.shape)}, "
@@ -96,6 +101,6 @@ def _check_room(needed: int) -> None:
     free = folder.f_bavail * folder.f_frsize
     if needed > free:
         raise MeasureError(
-            f"The real inputs need {size_text(needed)} in {tempfile.gettempdir()}, which has {size_text(free)}; "
+            f"The real inputs need {format_bytes(needed)} in {tempfile.gettempdir()}, which has {format_bytes(free)}; "
             "set TMPDIR to a larger place, or measure with inputs='generated'."
         )

@@ -1,8 +1,7 @@
-"""The child process: reads its job, starts JAX, does the job, tells the parent as it goes."""
+"""The child process: reads its job, does it, tells the parent as it goes. `process` starts it, environment and all."""
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import signal
@@ -10,10 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from . import memory
-from .protocol import (
+from donation_inspector.xla import memory
+from donation_inspector.xla.buffers import Runner, sizes
+from donation_inspector.xla.executable import compile_program, prepare
+from donation_inspector.xla.peak import Meter
+from donation_inspector.xla.protocol import (
     CompileDone,
     CompileJob,
     Done,
@@ -24,11 +26,9 @@ from .protocol import (
     Raised,
     RunDone,
     WarmedUp,
+    Workspace,
     encode,
 )
-
-if TYPE_CHECKING:
-    from .buffers import Runner
 
 Tell = Callable[[Event], None]
 
@@ -38,7 +38,7 @@ def main(job_fd: int, events_fd: int) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
     memory.prefer_as_victim()
     with os.fdopen(job_fd, "rb") as file, os.fdopen(events_fd, "wb", buffering=0) as pipe:
-        # the parent wrote through this very descriptor
+        # the parent shares the file's position, and has just written
         file.seek(0)
         job = cast(Job, pickle.load(file))
 
@@ -48,9 +48,9 @@ def main(job_fd: int, events_fd: int) -> None:
                 data = data[pipe.write(data) :]
 
         if isinstance(job, CompileJob):
-            _compile(job, tell)
+            compile_all(job, tell)
         else:
-            _measure(job, tell)
+            measure(job, tell)
         tell(Done())
 
 
@@ -59,18 +59,15 @@ def _die_with_parent() -> None:
     os.killpg(0, signal.SIGKILL)
 
 
-def _compile(job: CompileJob, tell: Tell) -> None:
-    from .executable import compile_program, prepare
-
+def compile_all(job: CompileJob, tell: Tell) -> None:
+    """A `CompileDone` for each program, in order."""
     for name, program in job.programs:
         prepare(program.platform)
         tell(CompileDone(name, compile_program(program)[0]))
 
 
-def _measure(job: MeasureJob, tell: Tell) -> None:
-    from .buffers import Runner
-    from .executable import compile_program, prepare
-
+def measure(job: MeasureJob, tell: Tell) -> None:
+    """Compile, see whether there is memory for it, warm up, run."""
     program = job.program
     prepare(program.platform)
     compiled, executable = compile_program(program)
@@ -82,28 +79,30 @@ def _measure(job: MeasureJob, tell: Tell) -> None:
         tell(OutOfMemory(needs, has, ""))
         return
     try:
-        runner = Runner(program, executable, job.values, job.values_fd)
-        results = runner.call(runner.inputs())
-        tell(WarmedUp(runner.hashes(results)))
-        del results
-        for _ in range(job.runs):
-            tell(_run(runner, on_host=program.platform == "cpu"))
+        _call(Runner(program, executable, job.values, job.values_fd), job.runs, compiled.memory.temp, tell)
     except (RuntimeError, ValueError, MemoryError) as error:
         out = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         tell(OutOfMemory(None, None, str(error)) if out else Raised(f"{type(error).__name__}: {error}"))
 
 
-def _run(runner: Runner, *, on_host: bool) -> RunDone:
-    """One call; its peak is the highest resident memory during the call above that before the inputs existed."""
-    gc.collect()
-    memory.trim()
-    baseline = memory.resident()
+def _call(runner: Runner, runs: int, temp: int, tell: Tell) -> None:
+    """Warm up, then `runs` measured calls."""
+    meter = Meter()
     inputs = runner.inputs()
-    memory.trim()
-    counted = on_host and memory.reset_peak()
-    started = time.perf_counter()
+    buffers = [temp, *sizes(inputs)]
     results = runner.call(inputs)
-    seconds = time.perf_counter() - started
-    peak = memory.peak() if counted else None
-    del results
-    return RunDone(None if peak is None or baseline is None else peak - baseline, seconds)
+    buffers += sizes([on_devices[0] for on_devices in results])
+    tell(WarmedUp(runner.hashes(results)))
+    del inputs, results
+    meter.learn_workspace(buffers, lambda: runner.call(runner.inputs()))
+    for _ in range(runs):
+        meter.rest()
+        inputs = runner.inputs()
+        counted = meter.start()
+        started = time.perf_counter()
+        results = runner.call(inputs)
+        seconds = time.perf_counter() - started
+        highest = memory.peak() if counted else None
+        del inputs, results
+        tell(RunDone(seconds, highest, meter.baseline))
+    tell(Workspace(meter.workspace))
