@@ -1,0 +1,91 @@
+"""Compare and measure through the public face: equal variants once, answers kept, failures reported."""
+
+from __future__ import annotations
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import donation_inspector as di
+
+Steps = list[tuple[int, int, str]]
+
+
+def _sgd() -> di.Inspection:
+    def step(w: jax.Array, x: jax.Array) -> jax.Array:
+        return w - 0.1 * jnp.tanh(x).sum() * w
+
+    return di.inspect(jax.jit(step, donate_argnums=0), jnp.ones((256, 256)), jnp.ones(8))
+
+
+def test_equal_variants_are_compiled_once_and_kept() -> None:
+    inspection, steps = _sgd(), Steps()
+    assert inspection.comparison is None
+    comparison = inspection.compare(progress=lambda *step: steps.append(step))
+    assert {label for _, _, label in steps} == {"none", "jax = pass"}
+    assert comparison.variants["jax"].memory == comparison.variants["pass"].memory
+    assert dict(comparison.variants["jax"].input_output_alias) == {0: 0}
+    assert comparison.compiled_saved == 256 * 256 * 4
+    steps.clear()
+    kept = inspection.keep("w")
+    assert kept.compare(progress=lambda *step: steps.append(step)).compiled_saved == 0
+    assert steps == []
+    assert kept.donate("w").comparison == comparison
+
+
+def test_a_cancelled_comparison_reports_and_the_next_one_goes_on() -> None:
+    inspection, cancel = _sgd(), threading.Event()
+    cancel.set()
+    comparison = inspection.compare(cancel=cancel)
+    assert {variant.status for variant in comparison.variants.values()} == {"cancelled"}
+    assert comparison.compiled_saved is None
+    assert inspection.compare().compiled_saved == 256 * 256 * 4
+
+
+def test_what_xla_refuses_is_part_of_the_answer() -> None:
+    clash = """
+module {
+  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 0 : i32},
+                         %arg1: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+    comparison = di.inspect_ir(clash).compare()
+    assert comparison.variants["none"].memory is not None
+    assert comparison.variants["jax"].status == "refused"
+    assert comparison.variants["jax"].error
+    assert comparison.compiled_saved is not None
+
+
+def test_measure_runs_real_inputs_and_compares_outputs() -> None:
+    inspection = _sgd()
+    measurement = inspection.measure(runs=2)
+    assert inspection.measurement is measurement
+    assert measurement.inputs == "real"
+    assert measurement.outputs_equal is True
+    assert {variant.status for variant in measurement.variants.values()} == {"ok"}
+    assert "Measured: " in inspection.report()
+
+
+def test_a_host_callback_is_refused_with_the_reason() -> None:
+    def host(x: jax.Array) -> jax.Array:
+        return jax.pure_callback(lambda v: v, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    inspection = di.inspect(jax.jit(host, donate_argnums=0), jnp.ones(8))
+    assert inspection.compare().variants["jax"].memory is not None
+    measurement = inspection.measure()
+    assert {variant.status for variant in measurement.variants.values()} == {"refused"}
+    assert all("callback" in (variant.error or "") for variant in measurement.variants.values())
+    assert measurement.measured_saved is None
+
+
+@pytest.mark.parametrize("pipeline", ["jax-use-donated-arguments{remove-matched-outputs=true}"])
+def test_a_pipeline_that_is_not_compilable_says_why(pipeline: str) -> None:
+    comparison = _sgd().compare(pipeline=pipeline)
+    assert comparison.variants["pass"].memory is None
+    assert "drops results" in (comparison.variants["pass"].error or "")
+    assert comparison.variants["jax"].memory is not None
