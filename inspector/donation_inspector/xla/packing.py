@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from donation_inspector.xla import attributes, internals
+from donation_inspector.xla.callbacks import callback_name
 from donation_inspector.xla.facts import Facts, compile_options, is_token, physical, refined_module
 from donation_inspector.xla.program import Input, Program, Shards
 
@@ -21,6 +22,7 @@ def pack(facts: Facts, module: Any, name: str) -> Program:
     targets = attributes.custom_call_targets(module)
     registered: set[str] = set(internals.custom_call_targets(_REGISTRY_NAMES.get(platform, platform)))
     callbacks = tuple(target for target in targets if "python" in target and "callback" in target)
+    behind = facts.compile_args["host_callbacks"]
     return Program(
         name=name,
         bytecode=internals.mlir.module_to_bytecode(refined_module(facts, module)),
@@ -32,7 +34,7 @@ def pack(facts: Facts, module: Any, name: str) -> Program:
         enable_x64=bool(internals.config.jax_enable_x64),
         inputs=_inputs(facts),
         custom_calls=tuple(target for target in targets if target in registered and target not in callbacks),
-        callbacks=callbacks or tuple(type(callback).__name__ for callback in facts.compile_args["host_callbacks"]),
+        callbacks=tuple(callback_name(callback, "a host callback") for callback in behind) or callbacks,
     )
 
 
