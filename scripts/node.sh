@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 has_node() {
-  command -v npm > /dev/null && node -e 'process.exit(+process.versions.node.split(".")[0] < 20)' 2> /dev/null
+  command -v npm > /dev/null && node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2> /dev/null
 }
 
 has_node && exit
