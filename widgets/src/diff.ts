@@ -20,8 +20,9 @@ export interface Row {
   after: number | null;
   /** First row of its line; the others go on with it. */
   head: boolean;
-  /** Lines folded away here, and the place that names the fold. */
+  /** How many lines, or rows of one line, are folded away here, and the place that names the fold. */
   hidden: number;
+  unit: "line" | "row";
   at: number;
 }
 
@@ -75,11 +76,21 @@ export function afterText(lines: readonly Line[]): string[] {
 }
 
 function rowsOf(kind: Row["kind"], text: string, before: number | null, after: number | null): Row[] {
-  return wrap(text).map((part, i) => ({ kind, text: part, before, after, head: i === 0, hidden: 0, at: -1 }));
+  return wrap(text).map((part, i) => ({
+    kind,
+    text: part,
+    before,
+    after,
+    head: i === 0,
+    hidden: 0,
+    unit: "line",
+    at: -1,
+  }));
 }
 
-export function beforeRows(before: readonly string[]): Row[] {
-  return before.flatMap((text, line) => rowsOf("same", text, line, line));
+/** The IR that the pass was given: what it rewrote or removed as it stood then. */
+export function beforeRows(lines: readonly Line[]): Row[] {
+  return lines.flatMap((line) => (line.kind === "added" ? [] : rowsOf("same", line.old, line.before, line.before)));
 }
 
 /** What the pass added or rewrote keeps its mark. */
@@ -112,8 +123,13 @@ function changedRows(line: Line): Row[] {
 }
 
 const CONTEXT = 3;
+/** A rewritten signature of many arguments shows this many changed rows, then a fold. */
+const CHANGED_ROWS = 8;
 
-/** What changed, with context; a run of unchanged rows is one fold unless `opened` names it. */
+/**
+ * What changed, with context. A run of unchanged rows is one fold, and so is the inside of a long line that changed
+ * nearly everywhere, unless `opened` names it.
+ */
 export function hunks(lines: readonly Line[], opened: ReadonlySet<number>): Row[] {
   const all = lines.flatMap((line) =>
     line.kind === "changed" ? changedRows(line) : rowsOf(line.kind, line.text, line.before, line.after),
@@ -123,21 +139,27 @@ export function hunks(lines: readonly Line[], opened: ReadonlySet<number>): Row[
     if (row.kind !== "same") keep.fill(1, Math.max(0, i - CONTEXT), i + CONTEXT + 1);
   });
   const rows: Row[] = [];
+  const fold = (from: number, end: number, unit: Row["unit"]): void => {
+    if (end - from < 2 || opened.has(from)) rows.push(...all.slice(from, end));
+    else {
+      const hidden = unit === "row" ? end - from : all.slice(from, end).filter((row) => row.head).length;
+      rows.push({ kind: "fold", text: "", before: null, after: null, head: true, hidden, unit, at: from });
+    }
+  };
   for (let i = 0; i < all.length; ) {
+    const first = all[i]!;
+    const along = (row: Row, k: number): boolean =>
+      keep[k] === keep[i] &&
+      (!keep[i] || (row.kind === first.kind && row.before === first.before && row.after === first.after));
     let end = i;
-    while (end < all.length && keep[end] === keep[i]) end++;
-    const foldable = !keep[i] && end - i > 1 && !opened.has(i);
-    if (foldable) {
-      rows.push({
-        kind: "fold",
-        text: "",
-        before: null,
-        after: null,
-        head: true,
-        hidden: all.slice(i, end).filter((row) => row.head).length,
-        at: i,
-      });
-    } else rows.push(...all.slice(i, end));
+    while (end < all.length && along(all[end]!, end)) end++;
+    if (!keep[i]) fold(i, end, "line");
+    else if (first.kind === "same" || end - i <= CHANGED_ROWS) rows.push(...all.slice(i, end));
+    else {
+      rows.push(...all.slice(i, i + CHANGED_ROWS - 2));
+      fold(i + CHANGED_ROWS - 2, end - 1, "row");
+      rows.push(all[end - 1]!);
+    }
     i = end;
   }
   return rows;

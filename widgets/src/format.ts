@@ -38,3 +38,8 @@ export function seconds(s: number | null): string {
   if (s < 1) return `${(s * 1000).toFixed(s < 0.1 ? 1 : 0)} ms`;
   return `${s.toFixed(s < 10 ? 2 : 1)} s`;
 }
+
+/** "dir/model.py:41" → "model.py:41"; a notebook's cell has a file of no meaning. */
+export function place(source: string): string {
+  return source.replace(/^.*[\\/]ipykernel_\d+[\\/]\d+\.py(?=:)/, "cell").replace(/^.*[\\/]/, "");
+}

@@ -80,3 +80,8 @@ export function wrap(line: string): string[] {
   }
   return rows;
 }
+
+/** The operation that a line defines a value with, StableHLO's without its dialect; "" where there is none. */
+export function operation(line: string): string {
+  return /^\s*%[^=]*= "?(?:stablehlo\.)?([\w.]+)/.exec(line)?.[1] ?? "";
+}

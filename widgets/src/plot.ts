@@ -42,13 +42,19 @@ export const LANES_AT_MOST = 48;
 const REST = 30;
 const AXIS = 18;
 
-export function geometry(width: number, lanesUsed: number, hasRest: boolean): Geometry {
+/** Below this share of the peak the rest is told, not drawn: on a scale of its own it would look like something. */
+const WORTH_DRAWING = 1 / 200;
+
+/** The picture is as tall as `lanesUsed` lanes and the rest need. */
+export function geometry(width: number, lanesUsed: number, scene: Scene): Geometry {
   const curveTop = 18;
   const lanesTop = curveTop + CURVE + 14;
   const laneHeight = Math.min(LANE, LANES_HEIGHT / Math.max(1, lanesUsed));
   const lanesHeight = Math.min(LANES_HEIGHT, LANE * Math.max(1, lanesUsed));
-  const restTop = lanesTop + lanesHeight + 18;
-  const height = (hasRest ? restTop + REST : lanesTop + lanesHeight) + AXIS;
+  const hasRest = scene.lanes.rest.length > 0;
+  const restTop = lanesTop + lanesHeight + (hasRest ? 18 : 0);
+  const restHeight = hasRest && scene.rest.most >= scene.peak.bytes * WORTH_DRAWING ? REST : 0;
+  const height = restTop + restHeight + AXIS;
   return {
     width,
     left: LEFT,
@@ -59,7 +65,7 @@ export function geometry(width: number, lanesUsed: number, hasRest: boolean): Ge
     laneHeight,
     lanesHeight,
     restTop,
-    restHeight: REST,
+    restHeight,
     height,
   };
 }
@@ -151,7 +157,7 @@ export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, col
 
   c.fillStyle = colours.muted;
   c.textBaseline = "alphabetic";
-  const opStep = Math.max(1, tick(operations, inner > 400 ? 5 : 3, ROUND));
+  const opStep = Math.max(1, tick(operations, inner > 320 ? 5 : 3, ROUND));
   for (let op = 0; op <= operations; op += opStep) {
     c.textAlign = op === 0 ? "left" : x(op) > g.width - g.right - 20 ? "right" : "center";
     c.fillText(op === 0 ? "op 0" : count(op), x(op), g.height - 4);
@@ -223,6 +229,7 @@ function drawRest(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, colour
   c.textAlign = "left";
   c.textBaseline = "alphabetic";
   c.fillText(`${count(lanes.rest.length)} smaller values, at most ${bytes(most)}`, g.left, g.restTop - 4);
+  if (g.restHeight === 0) return;
   const steps = byKind.map((values) => columns(values, operations, inner));
   const base = new Float64Array(steps[0]?.length ?? 0);
   steps.forEach((values, kind) => {

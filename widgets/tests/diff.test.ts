@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { gpt } from "../dev/fixture";
 import { afterRows, afterText, beforeRows, hunks, merge } from "../src/diff";
-import { tokens, wrap } from "../src/mlir";
+import { operation, tokens, wrap } from "../src/mlir";
 import type { Change } from "../src/model";
 
 /** Edits a text at random and says what it did, as text.diff does. */
@@ -64,7 +64,7 @@ describe("rows", () => {
   const lines = merge(before, traits.state.changes);
 
   test("a signature shows one argument a row, its number once", () => {
-    const rows = beforeRows(before).filter((row) => row.before === 1);
+    const rows = beforeRows(lines).filter((row) => row.before === 1);
     expect(rows.filter((row) => row.head)).toHaveLength(1);
     expect(rows.filter((row) => /%arg\d+:/.test(row.text))).toHaveLength(101);
     expect(rows.map((row) => row.text.trim()).join(" ")).toBe(before[1]!.trim());
@@ -94,6 +94,25 @@ describe("rows", () => {
     expect(shown + folded).toBe(before.length);
     const added = rows.findIndex((row) => row.kind === "added");
     expect(rows.slice(added - 3, added).map((row) => row.kind)).toEqual(["same", "same", "same"]);
+  });
+
+  test("the IR before has the text that the pass was given, not what was sent once", () => {
+    const beforeText = "    return %a, %b";
+    const change: Change = { kind: "changed", before: 2, after: 2, beforeText, afterText: "    return %c" };
+    expect(beforeRows(merge(["x", "y", "z"], [change])).map((row) => row.text)).toEqual(["x", "y", beforeText]);
+  });
+
+  test("a signature that changes everywhere is folded in the middle", () => {
+    const changed = before[1]!.replaceAll(/(%arg\d+: tensor<[^>]*>)/g, "$1 {tf.aliasing_output = 0 : i32}");
+    const change: Change = { kind: "changed", before: 1, after: 1, beforeText: before[1]!, afterText: changed };
+    const rows = hunks(merge(before, [change]), new Set());
+    expect(rows.map((row) => row.kind).slice(1, 18)).toEqual([
+      ...["removed", "removed", "removed", "removed", "removed", "removed", "fold", "removed"],
+      ...["added", "added", "added", "added", "added", "added", "fold", "added"],
+      "same",
+    ]);
+    expect(rows[7]).toMatchObject({ hidden: 101 - 7, unit: "row" });
+    expect(hunks(merge(before, [change]), new Set([rows[7]!.at])).length).toBe(rows.length + 101 - 8);
   });
 
   test("an opened fold shows its rows", () => {
@@ -133,6 +152,16 @@ describe("mlir", () => {
     expect(rows[0]).toContain("b = 1 : i32},");
     expect(rows[1]!.trim()).toBe("%arg1: tensor<2xf32>) -> (tensor<2xf32>,");
     expect(rows.map((row) => row.trim()).join(" ")).toBe(one);
+  });
+
+  test.each([
+    ["    %4:2 = stablehlo.while(%iterArg = %c) : tensor<i32>", "while"],
+    ["    %5 = func.call @f(%arg0) : () -> ()", "func.call"],
+    ['    %5 = "stablehlo.custom"(%arg0) : () -> ()', "custom"],
+    ["    return %3 : tensor<f32>", ""],
+    ["  func.func public @main(%arg0: tensor<f32> {a = 1 : i32}) {", ""],
+  ])("the operation of %j is %j", (line, name) => {
+    expect(operation(line)).toBe(name);
   });
 
   test("a short line is one row", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bytes, count, plural, seconds } from "../src/format";
+import { bytes, count, place, plural, seconds } from "../src/format";
 import parity from "./bytes.json";
 
 // The table is what units.py prints, halves that Python rounds to even among it.
@@ -20,4 +20,13 @@ test("counts have thousands separators and the right number", () => {
 
 test("seconds keep three digits or so", () => {
   expect([0.0042, 0.388, 1.42, 24.31].map(seconds)).toEqual(["4.2 ms", "388 ms", "1.42 s", "24.3 s"]);
+});
+
+test.each([
+  ["/home/me/model.py:41", "model.py:41"],
+  ["/tmp/ipykernel_6019/2340954363.py:6", "cell:6"],
+  ["model.py:41", "model.py:41"],
+  ["", ""],
+])("a source %j is shown as %j", (source, text) => {
+  expect(place(source)).toBe(text);
 });

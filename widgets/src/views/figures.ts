@@ -139,7 +139,8 @@ export function figures(context: Context): View {
         { class: "di-legend" },
         ...LEGEND.map(([kind, text]) => h("span", {}, h("i", { class: `di-swatch di-part-${kind}` }), text!)),
       ),
-      h("p", {}, [found.sentence, found.note].filter((text) => text !== "").join(" ")),
+      h("p", {}, found.sentence),
+      h("p", { class: "di-muted" }, found.note),
     );
   }
 

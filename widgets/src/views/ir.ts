@@ -32,7 +32,6 @@ export function irView(context: Context): View {
   let rows: Row[] = [];
   let changes: Change[] | null = null;
   let merged: Line[] | null = null;
-  const pristine = beforeRows(synced.ir);
 
   const list = virtualList<RowElement>({
     rowHeight: ROW,
@@ -52,7 +51,7 @@ export function irView(context: Context): View {
     release: (row) => painting.erase(row.painted),
     attributes: { class: "di-ir", role: "tabpanel", id: `${prefix}-panel`, "data-testid": "ir" },
   });
-  list.el.style.height = `${Math.max(4, Math.min(ROWS_SHOWN, pristine.length)) * ROW + 2}px`;
+  list.el.style.height = `${Math.max(4, Math.min(ROWS_SHOWN, synced.ir.length)) * ROW + 2}px`;
   list.el.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     const fold = rows.find((row, i) => row.kind === "fold" && list.row(i) !== undefined);
@@ -116,7 +115,8 @@ export function irView(context: Context): View {
     element.dataset.n = row.head && number !== null ? String(number + 1) : "";
     element.dataset.mark = row.kind === "added" ? "+" : row.kind === "removed" ? "−" : "";
     if (row.kind === "fold") {
-      element.code.data = row.hidden === 0 ? "⋯" : `⋯ ${plural(row.hidden, "unchanged line")}`;
+      element.code.data =
+        row.hidden === 0 ? "⋯" : `⋯ ${plural(row.hidden, row.unit === "line" ? "unchanged line" : "more row")}`;
       element.title = "Show them";
       return;
     }
@@ -135,7 +135,7 @@ export function irView(context: Context): View {
   }
 
   const rowsOf: Record<Tab, () => Row[]> = {
-    before: () => pristine,
+    before: () => beforeRows(lines()),
     after: () => afterRows(lines()),
     diff: () => (synced.state().changes.length === 0 ? [] : hunks(lines(), view.unfolded)),
   };

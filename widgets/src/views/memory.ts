@@ -1,8 +1,9 @@
 /** Memory in program order: the curve, the live ranges under it, and who is live at the operation under the cursor. */
 
 import { button, h, setText } from "../dom";
-import { bytes, count, plural } from "../format";
+import { bytes, count, place, plural } from "../format";
 import { bySize, type Lanes, lanes, liveAt, type Rest, restCurve } from "../lanes";
+import { operation } from "../mlir";
 import { draw, type Geometry, geometry, LANES_AT_MOST, opAt, rangeAt, type Scene } from "../plot";
 import { onThemeChange, type Palette, palette } from "../theme";
 import type { Context, View } from "./view";
@@ -10,6 +11,7 @@ import type { Context, View } from "./view";
 const LIVE_SHOWN = 6;
 /** A range below this share of the peak gets no lane of its own. */
 const FLOOR = 1 / 1000;
+const HIDDEN_FRAMES = 60;
 
 export function memoryView(context: Context): View {
   const { synced, view } = context;
@@ -53,6 +55,7 @@ export function memoryView(context: Context): View {
   let shape: Geometry | null = null;
   let mostLanes = 0;
   let frame = 0;
+  let hiddenFrames = 0;
 
   function liveItem() {
     const name = h("code", {});
@@ -66,10 +69,12 @@ export function memoryView(context: Context): View {
     return item;
   }
 
-  /** An argument goes by the user's name for it. */
+  /** An argument goes by the user's name for it, another value by its own and its operation's. */
   function nameOf(index: number): string {
     const leaf = ranges.leaf[index]!;
-    return leaf >= 0 ? synced.program.arguments.path[leaf]! : ranges.names[index]!;
+    if (leaf >= 0) return synced.program.arguments.path[leaf]!;
+    const op = operation(synced.ir[ranges.line[index]!] ?? "");
+    return op === "" ? ranges.names[index]! : `${ranges.names[index]} ${op}`;
   }
 
   /** Points every view at a range. */
@@ -110,13 +115,19 @@ export function memoryView(context: Context): View {
 
   function paint(): void {
     frame = 0;
+    const width = el.clientWidth;
+    if (width === 0) {
+      // JupyterLab hides everything while it changes the theme, too briefly for the ResizeObserver to tell.
+      if (hiddenFrames++ < HIDDEN_FRAMES) repaint();
+      return;
+    }
+    hiddenFrames = 0;
     const c = canvas.getContext("2d");
     const now = scene();
-    const width = Math.max(240, canvas.parentElement?.clientWidth ?? 0);
     const ratio = window.devicePixelRatio || 1;
     // A toggle that frees lanes leaves the picture as tall as it was.
     mostLanes = Math.max(mostLanes, now.lanes.used);
-    const g = geometry(width, mostLanes, now.lanes.rest.length > 0);
+    const g = geometry(width, mostLanes, now);
     shape = g;
     canvas.style.height = `${g.height}px`;
     const pixels = [Math.round(width * ratio), Math.round(g.height * ratio)] as const;
@@ -186,7 +197,8 @@ export function memoryView(context: Context): View {
       item.index = index;
       item.name.className = `di-kind-${kind}`;
       setText(item.name, nameOf(index));
-      setText(item.source, ranges.sources[index]!);
+      setText(item.source, place(ranges.sources[index]!));
+      item.source.title = ranges.sources[index]!;
       setText(item.size, bytes(ranges.bytes[index]!));
       item.open.title = `${nameOf(index)}: ${kind}, live from op ${ranges.start[index]} to ${synced.ends()[index]}`;
       item.open.setAttribute("aria-current", String(index === view.range));
