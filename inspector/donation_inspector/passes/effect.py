@@ -33,7 +33,8 @@ class Effect:
     donation_left: the flags still at the arguments.
     removed_results: results that the function no longer returns.
     stale_result_attributes: how many result attributes the function has beyond its results.
-    other_functions: what else of the module changed, functions as "@name".
+    other_functions: other functions that got materializations before their return, as "@name". Those say where values
+        go, not what they are, and StableHLO has no place for them: the program with aliases means the same.
     why_not: why this effect cannot be compiled as aliases of the unchanged program; None when it can.
     """
 
@@ -58,11 +59,11 @@ class Effect:
         return Donation(aliases=aliases, donors=self.donation_left.donors.difference(aliases))
 
 
-def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = ()) -> Effect:
+def read_effect(before: FuncOp, after: FuncOp, *, rewritten: Sequence[str] = (), changed: Sequence[str] = ()) -> Effect:
     """The effect on one function, of which `before` and `after` are two separate copies.
 
-    Every operation is compared, so that a change besides materializations is told in `why_not`. `other_functions` names
-    what else of the module changed.
+    Every operation is compared, so that a change besides materializations is told in `why_not`. `rewritten` names other
+    functions of the module that got materializations too, `changed` what else of the module is not as it was.
     """
     same: _Same = {}
     why_not, added = _compare_bodies(before, after, same)
@@ -79,8 +80,8 @@ def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = 
         numbers = ", ".join(str(position) for position in removed)
         why_not = f"it drops results from the function that the caller expects: {numbers}"
     why_not = why_not or _compare_signatures(before, after)
-    if why_not is None and other_functions:
-        why_not = f"it changes more than the entry function: {', '.join(other_functions)}"
+    if why_not is None and changed:
+        why_not = f"it changes more than the entry function: {', '.join(changed)}"
     pairs = _one_to_one(pair for pair in written if pair is not None)
     attributes = 0 if after.res_attrs is None else len(after.res_attrs)
     return Effect(
@@ -89,7 +90,7 @@ def read_effect(before: FuncOp, after: FuncOp, other_functions: Sequence[str] = 
         donation_left=read_donation(after),
         removed_results=removed,
         stale_result_attributes=max(0, attributes - len(after.function_type.outputs)),
-        other_functions=tuple(other_functions),
+        other_functions=tuple(rewritten),
         why_not=why_not,
     )
 

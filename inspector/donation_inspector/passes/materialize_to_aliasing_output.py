@@ -39,15 +39,16 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
         return
     block, terminator = _single_block(func, found[0])
     flags = argument_attributes(func)
-    aliases: dict[int, int] = {}
+    written: dict[int, MaterializeInDestinationOp] = {}
     for op in found:
         position = _written_argument(op, block)
-        if position in aliases:
+        if position in written:
             raise _refusal(op, f"destination, argument {position}, is already written by another materialization")
         for flag in (ALIAS, DONOR):
             if flag in flags[position]:
                 raise _refusal(op, f"destination, argument {position}, already has {flag}")
-        aliases[position] = _returned_position(op, terminator)
+        written[position] = op
+    aliases = {position: _returned_position(op, terminator) for position, op in written.items()}
     _refuse_second_claim(func, flags, aliases)
 
     for op in found:

@@ -1,0 +1,15 @@
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output | filecheck %s
+
+// CHECK:  func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32})
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %r = func.call @callee(%a) : (tensor<2xf32>) -> tensor<2xf32>
+  %m = bufferization.materialize_in_destination %r in %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  func.return %m : tensor<2xf32>
+}
+
+// CHECK:  func.func private @callee(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32})
+func.func private @callee(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %r = "test.op"() : () -> tensor<2xf32>
+  %m = bufferization.materialize_in_destination %r in %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  func.return %m : tensor<2xf32>
+}

@@ -1,0 +1,12 @@
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output --verify-diagnostics | filecheck %s
+
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %r = "test.op"() ({
+  ^body(%inner: tensor<2xf32>):
+    %m = bufferization.materialize_in_destination %a in %inner : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    "test.termop"(%m) : (tensor<2xf32>) -> ()
+  }) : () -> tensor<2xf32>
+  func.return %r : tensor<2xf32>
+}
+
+// CHECK: destination is not an argument of the function

@@ -1,0 +1,10 @@
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output --verify-diagnostics | filecheck %s
+
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %r = "test.op"() : () -> tensor<2xf32>
+  %m = bufferization.materialize_in_destination %r in %a : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  "test.op"(%m) : (tensor<2xf32>) -> ()
+  func.return %m : tensor<2xf32>
+}
+
+// CHECK: result is used by another operation than the return

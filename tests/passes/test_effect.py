@@ -1,0 +1,174 @@
+"""What is read from a function before and after, and why it cannot be compiled when more than the pairs changed."""
+
+import pytest
+from xdsl.dialects.func import FuncOp
+
+from donation_inspector.ir.entry import entry_function
+from donation_inspector.ir.exporter import Materializations
+from donation_inspector.passes.effect import Effect, read_effect
+from donation_inspector.signature import Donation
+from passes.programs import parse
+
+
+def func(signature: str, *body: str) -> FuncOp:
+    return entry_function(parse(f"func.func public @main{signature} {{\n" + "\n".join(body) + "\n}"))
+
+
+T = "tensor<2xf32>"
+SIGNATURE = f"(%a: {T}, %b: {T}, %c: tensor<i8>) -> ({T}, {T})"
+MADE = f'%r, %s = "test.op"(%a) : ({T}) -> ({T}, {T})'
+BEFORE = func(SIGNATURE, MADE, f"func.return %r, %s : {T}, {T}")
+
+
+def materialize(name: str, source: str, dest: str) -> str:
+    return f"{name} = bufferization.materialize_in_destination {source} in {dest} : ({T}, {T}) -> {T}"
+
+
+def test_two_results_written_into_two_arguments() -> None:
+    after = func(
+        SIGNATURE,
+        MADE,
+        materialize("%m", "%s", "%a"),
+        materialize("%n", "%r", "%b"),
+        f"func.return %n, %m : {T}, {T}",
+    )
+    assert read_effect(BEFORE, after) == Effect(
+        pairs=((1, 0), (0, 1)),
+        materializations=Materializations(ops=((1, 0), (0, 1)), returned=(1, 0)),
+        donation_left=Donation(),
+        removed_results=(),
+        stale_result_attributes=0,
+        other_functions=(),
+        why_not=None,
+    )
+
+
+def test_nothing_changed() -> None:
+    effect = read_effect(BEFORE, BEFORE.clone())
+    assert (effect.pairs, effect.compilable) == ((), True)
+    assert effect.materializations == Materializations((), (None, None))
+
+
+def test_one_value_at_two_positions_pairs_once_with_the_first() -> None:
+    before = func(SIGNATURE, MADE, f"func.return %r, %r : {T}, {T}")
+    after = func(
+        SIGNATURE,
+        MADE,
+        materialize("%m", "%r", "%b"),
+        materialize("%n", "%r", "%b"),
+        f"func.return %n, %n : {T}, {T}",
+    )
+    effect = read_effect(before, after)
+    assert effect.pairs == ((1, 0),)
+    assert effect.materializations == Materializations(ops=((0, 1), (0, 1)), returned=(1, 1))
+    assert effect.compilable
+
+
+def test_flags_left_at_the_arguments() -> None:
+    signature = (
+        f"(%a: {T} {{tf.aliasing_output = 0 : i32}}, %b: {T}, %c: tensor<i8> {{jax.buffer_donor = true}}) -> ({T}, {T})"
+    )
+    after = func(signature, MADE, materialize("%m", "%r", "%b"), f"func.return %m, %s : {T}, {T}")
+    effect = read_effect(BEFORE, after)
+    assert effect.donation_left == Donation({0: 0}, frozenset({2}))
+    # the flag that the pass did not use would claim result 0 a second time
+    assert effect.donation == Donation({1: 0}, frozenset({2}))
+    assert effect.compilable
+
+
+def test_removed_results_keep_their_pair() -> None:
+    after = func(
+        f"(%a: {T}, %b: {T}, %c: tensor<i8>) -> {T}", MADE, materialize("%m", "%s", "%a"), f"func.return %r : {T}"
+    )
+    effect = read_effect(BEFORE, after)
+    assert effect.pairs == ((0, 1),)
+    assert effect.removed_results == (1,)
+    assert effect.why_not == "it drops results from the function that the caller expects: 1"
+
+
+OTHER_OP = f'%r, %s = "test.op"(%b) : ({T}) -> ({T}, {T})'
+M = materialize("%m", "%r", "%a")
+
+
+@pytest.mark.parametrize(
+    ("after", "why_not", "pairs"),
+    [
+        (
+            func(SIGNATURE, OTHER_OP, M, f"func.return %m, %s : {T}, {T}"),
+            "it changes the program at operation 0, 'test.op'",
+            ((0, 0),),
+        ),
+        (
+            func(SIGNATURE, f"func.return %a, %b : {T}, {T}"),
+            "it changes the program at operation 0, 'test.op'",
+            (),
+        ),
+        (
+            func(SIGNATURE, MADE, '"test.op"() : () -> ()', M, f"func.return %m, %s : {T}, {T}"),
+            "it adds 'test.op' to the program",
+            ((0, 0),),
+        ),
+        (func(SIGNATURE, MADE, f"func.return %s, %r : {T}, {T}"), "it returns other values", ()),
+        (
+            func(SIGNATURE, MADE, M, f"func.return %r, %m : {T}, {T}"),
+            "it returns other values",
+            ((0, 0),),
+        ),
+        (
+            func(SIGNATURE, MADE, materialize("%m", "%r", "%s"), f"func.return %m, %s : {T}, {T}"),
+            "it materializes into a value that is no argument of the function",
+            (),
+        ),
+        (
+            func(
+                SIGNATURE,
+                MADE,
+                materialize("%m", "%r", "%a"),
+                materialize("%n", "%s", "%a"),
+                f"func.return %m, %n : {T}, {T}",
+            ),
+            "it writes two results, 0 and 1, into argument 0",
+            ((0, 0),),
+        ),
+        (
+            func(SIGNATURE, MADE, materialize("%m", "%b", "%a"), f"func.return %r, %s : {T}, {T}"),
+            "it writes a value into argument 0 that the function does not return",
+            (),
+        ),
+        (
+            func(
+                f'(%a: {T} {{mhlo.sharding = "x"}}, %b: {T}, %c: tensor<i8>) -> ({T}, {T})',
+                MADE,
+                f"func.return %r, %s : {T}, {T}",
+            ),
+            "it changes attributes of arguments or results besides donation",
+            (),
+        ),
+        (
+            func(f"(%a: {T}, %b: {T}) -> ({T}, {T})", MADE, f"func.return %r, %s : {T}, {T}"),
+            "it changes the arguments of the function",
+            (),
+        ),
+        (
+            func(SIGNATURE, '"test.termop"()[^next] : () -> ()', "^next:", MADE, f"func.return %r, %s : {T}, {T}"),
+            "it changes a function of several blocks",
+            (),
+        ),
+    ],
+)
+def test_any_other_change_is_told(after: FuncOp, why_not: str, pairs: tuple[tuple[int, int], ...]) -> None:
+    effect = read_effect(BEFORE, after)
+    assert (effect.why_not, effect.compilable, effect.pairs) == (why_not, False, pairs)
+
+
+def test_an_operation_that_gives_another_type_is_another_operation() -> None:
+    signature = f"(%a: {T}) -> {T}"
+    before = func(signature, '%x = "test.op"() : () -> i8', f"func.return %a : {T}")
+    after = func(signature, '%x = "test.op"() : () -> i16', f"func.return %a : {T}")
+    assert read_effect(before, after).why_not == "it changes the program at operation 0, 'test.op'"
+
+
+def test_a_renamed_entry_function_has_another_signature() -> None:
+    after = BEFORE.clone()
+    after.properties["sym_name"] = type(after.sym_name)("other")
+    assert read_effect(BEFORE, after).why_not == "it changes the signature of the function"
