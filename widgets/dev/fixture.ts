@@ -291,7 +291,7 @@ export function fixture(layers: number, width: number, operations: number): Fixt
     measurement: (revision) => ({
       revision,
       outputsEqual: true,
-      sentence: `Measured: donation saves ${figure(output)} (${figure(argument + output + temp)} → ${figure(argument + temp * 1.1)}).`,
+      sentence: `Measured: donation saves ${figure(output)} (${figure(argument + output + temp)} → ${figure(argument + temp * 1.1)}); all outputs are bit-equal.`,
       variants: [
         {
           name: "none",

@@ -154,11 +154,8 @@ export function figures(context: Context): View {
     }
     const old = stale(found.revision);
     const scale = most(found.variants.map((v) => v.peak));
-    const equal = {
-      true: "Outputs are equal.",
-      false: "Outputs differ.",
-      null: "Whether the outputs are equal is unknown.",
-    }[`${found.outputsEqual}`];
+    // The kernel's sentence tells of outputs that were compared; only silence needs a word here.
+    const compared = found.outputsEqual === null ? " Whether the outputs are equal is unknown." : "";
     measured.classList.toggle("di-old", old);
     measured.replaceChildren(
       table(
@@ -167,7 +164,7 @@ export function figures(context: Context): View {
         found.variants.map((variant) => measuredRow(variant, scale)),
         "measured",
       ),
-      h("p", { "data-testid": "measured-sentence" }, `${found.sentence} ${equal}`),
+      h("p", { "data-testid": "measured-sentence" }, found.sentence + compared),
     );
   }
 
