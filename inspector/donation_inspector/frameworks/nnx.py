@@ -53,7 +53,7 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Low
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
         named = naming.rename(inputs, known, arguments)
-        return named, _result_names(staged.traced, named, results)
+        return named, _result_names(wrapper, staged.traced, named, results)
 
     return lowering.from_stage(staged, rename)
 
@@ -105,7 +105,7 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, nnx.Variable | nnx.Pytree)
 
 
-def _result_names(traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
+def _result_names(wrapper: Any, traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
     """`nnx.jit` returns the changed arguments in the arguments' own structure, then what the function returns.
 
     In tree mode it returns (what the function returns, the changed Variables).
@@ -115,7 +115,7 @@ def _result_names(traced: Any, arguments: Sequence[Name], results: Sequence[Name
     changed = {
         key_path(keys): name.path for (keys, _), name in zip(leaves_with_path(traced.args_info), arguments, strict=True)
     }
-    returned, updates = ("[0]", "[1]") if _in_tree_mode(results) else ("[2]", "")
+    returned, updates = ("[2]", "") if hasattr(wrapper, "_get_pure_args_kwargs") else ("[0]", "[1]")
 
     def named(name: Name) -> Name:
         if name.rest.startswith(returned):
@@ -125,10 +125,6 @@ def _result_names(traced: Any, arguments: Sequence[Name], results: Sequence[Name
         return Name("", changed.get(name.rest, name.rest))
 
     return [named(name) for name in results]
-
-
-def _in_tree_mode(results: Sequence[Name]) -> bool:
-    return any("._values[" in name.rest for name in results)
 
 
 @contextmanager
