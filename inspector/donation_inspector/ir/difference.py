@@ -117,7 +117,8 @@ def _matches(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _shortest_edit(left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]]:
-    limit = min(len(left) + len(right), _FARTHEST)
+    width, height = len(left), len(right)
+    limit = min(width + height, _FARTHEST)
     zero = limit + 1
     # farthest[zero + k] is how far in `left` a path of so many edits gets on the diagonal k = x - y
     farthest = [0] * (2 * zero + 1)
@@ -128,12 +129,12 @@ def _shortest_edit(left: Sequence[int], right: Sequence[int]) -> list[tuple[int,
             below, above = farthest[zero + diagonal - 1], farthest[zero + diagonal + 1]
             x = above if diagonal == -edits or (diagonal != edits and below < above) else below + 1
             y = x - diagonal
-            while x < len(left) and y < len(right) and left[x] == right[y]:
+            while x < width and y < height and left[x] == right[y]:
                 x += 1
                 y += 1
             farthest[zero + diagonal] = x
-            if x >= len(left) and y >= len(right):
-                return _walk_back(trace, len(left), len(right))
+            if x >= width and y >= height:
+                return _walk_back(trace, width, height)
     return []
 
 

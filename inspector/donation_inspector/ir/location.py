@@ -23,9 +23,10 @@ _REMEMBERED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place in a file (lines and columns count from 1) and JAX's name stack, such as `jit(f)/jvp()/dot_general`.
+    """A place in a file and JAX's name stack, such as `jit(f)/jvp()/dot_general`.
 
-    `file` is None where only a name is known; `name_stack` is "" where there is none.
+    Lines count from 1, columns as the module has them: from 0 where JAX made it. `file` is None where only a name is
+    known; `name_stack` is "" where there is none.
     """
 
     file: str | None

@@ -10,12 +10,14 @@ verbatim where xDSL does not read that text or reads something else.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, cast
 
 from jaxlib.mlir import ir
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
@@ -37,16 +39,14 @@ from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType, to_text
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DENSE = (ir.DenseElementsAttr, ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
+_RESOURCE = re.compile(r"dense_resource<([\w.$-]+)> : (.*)", re.DOTALL)
 _CONSTANT = "jaxlib_constant_{}"
 _UNCAST = re.compile(r"Can't cast unknown element type \w+ \(Attribute\((.*)\)\)", re.DOTALL)
 
 
 def element_count(type: Attribute) -> int:
     """Elements of a shaped type; 0 where a dimension is dynamic or the type has no shape."""
-    count = 1
-    for extent in type.get_shape() if isinstance(type, TensorType) else (-1,):
-        count *= max(extent, 0)
-    return count
+    return math.prod(max(extent, 0) for extent in type.get_shape()) if isinstance(type, TensorType) else 0
 
 
 def uncast_text(error: TypeError) -> str | None:
@@ -89,7 +89,7 @@ class AttributesToXdsl:
 
     def _type(self, type: ir.Type) -> Attribute:
         if isinstance(type, ir.RankedTensorType) and type.encoding is None:
-            shape = [-1 if extent == _DYNAMIC else extent for extent in type.shape]
+            shape = [DYNAMIC_INDEX if extent == _DYNAMIC else extent for extent in type.shape]
             element = self.type(type.element_type)
             if not isinstance(element, VerbatimType):
                 return TensorType(element, shape)
@@ -122,7 +122,14 @@ class AttributesToXdsl:
                 return StringAttr(attribute.value_bytes.decode())
             except UnicodeDecodeError:
                 return self._read(str(attribute), is_type=False)
-        return self._read(str(attribute), is_type=False)
+        text = str(attribute)
+        resource = _RESOURCE.fullmatch(text)
+        if resource is not None:
+            # xDSL's parser wants the whole module around it
+            return DenseResourceAttr(
+                StringAttr(resource.group(1)), cast(Any, self.type(ir.Type.parse(resource.group(2))))
+            )
+        return self._read(text, is_type=False)
 
     def _dictionary(self, dictionary: ir.DictAttr) -> Attribute:
         entries: dict[str, Attribute] = {}

@@ -17,6 +17,7 @@ import ml_dtypes
 import numpy as np
 from jaxlib.mlir import ir
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     BytesAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
@@ -51,7 +52,7 @@ def to_xdsl(constant: ir.DenseElementsAttr, type: Attribute) -> Attribute | None
 
 def from_text(text: str, type: Attribute) -> Attribute | None:
     """A constant as MLIR prints it (`dense<…> : type`) in xDSL; None where its bits are not certain."""
-    if not isinstance(type, TensorType) or -1 in type.get_shape():
+    if not isinstance(type, TensorType) or DYNAMIC_INDEX in type.get_shape():
         return None
     count = int(np.prod(type.get_shape(), dtype=np.int64))
     data = _bytes(text.rsplit(" : ", 1)[0], type.element_type)
