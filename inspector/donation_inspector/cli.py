@@ -1,4 +1,4 @@
-"""`donation-inspector FILE`: the report on a StableHLO file, from the shell."""
+"""`donation-inspector inspect FILE`: the report on a StableHLO file, from the shell."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="donation-inspector",
         description="What buffer donation does to a StableHLO program: verdicts, live memory, the xDSL pass.",
     )
-    parser.add_argument("file", type=pathlib.Path, help="MLIR text or bytecode")
-    parser.add_argument("-p", "--pipeline", default=DEFAULT_PIPELINE, help="as for xdsl-opt (default: %(default)s)")
-    parser.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")
-    parser.add_argument("--compare", action="store_true", help="compile with XLA for this machine")
-    parser.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    inspect = commands.add_parser("inspect", help="the report on one file")
+    inspect.add_argument("file", type=pathlib.Path, help="MLIR text or bytecode")
+    inspect.add_argument("-p", "--pipeline", default=DEFAULT_PIPELINE, help="as for xdsl-opt (default: %(default)s)")
+    inspect.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")
+    inspect.add_argument("--compare", action="store_true", help="compile with XLA for this machine")
+    inspect.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
     return parser

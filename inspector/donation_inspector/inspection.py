@@ -15,7 +15,7 @@ from typing import Any
 from donation_inspector import compiling
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
-from donation_inspector.analysis.live_range import LiveRanges
+from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.answers import Applied, Comparison, Measurement
 from donation_inspector.applying import Pipeline, apply, pipeline_name
@@ -113,14 +113,19 @@ class Inspection:
         return self._subject.origin.decide(self._donated)
 
     @cached_property
-    def live_ranges(self) -> LiveRanges:
+    def live_ranges(self) -> tuple[LiveRange, ...]:
         """The live range of every value of the entry function, in the StableHLO's order, not XLA's schedule."""
+        return tuple(self.range_columns)
+
+    @cached_property
+    def range_columns(self) -> LiveRanges:
+        """The live ranges as columns, for what is long."""
         return self._subject.ranges.with_donated(self.donation.positions)
 
     @cached_property
     def program_memory(self) -> MemoryCurve:
         """Live bytes over the operations of the entry function, in program order (not XLA's schedule)."""
-        return curve(self.live_ranges)
+        return curve(self.range_columns)
 
     @property
     def platform(self) -> str:

@@ -134,7 +134,7 @@ def current(inspection: Inspection, revision: int) -> dict[str, Any]:
     return {
         "state": state,
         "curve": memory.bytes.astype("<f8").tobytes(),
-        "ends": _columns("<i4", inspection.live_ranges.end),
+        "ends": _columns("<i4", inspection.range_columns.end),
         "comparison": None if compiled is None else comparison(inspection, compiled, revision),
         "measurement": None if runs is None else measurement(runs, revision),
     }

@@ -145,7 +145,8 @@ def test_program_text_is_escaped_in_html(tmp_path: pathlib.Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;alert(1)" in page
-    assert "http" not in page
+    assert "http:" not in page
+    assert "https:" not in page
 
 
 def test_the_summary_is_the_same_every_time(plain: di.Inspection) -> None:

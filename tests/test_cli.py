@@ -1,0 +1,55 @@
+"""The command line: a report or one line of error, and the exit code."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from donation_inspector.cli import main
+
+SWAP = """
+module {
+  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 1 : i32}, %arg1: tensor<8xf32>)
+      -> (tensor<8xf32>, tensor<8xf32>) {
+    return %arg1, %arg0 : tensor<8xf32>, tensor<8xf32>
+  }
+}
+"""
+
+
+@pytest.fixture
+def swap(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "swap.mlir"
+    path.write_text(SWAP)
+    return path
+
+
+def test_it_prints_the_report_and_writes_the_page(
+    swap: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "swap.html"
+    assert main(["inspect", str(swap), "--donate", "arg1", "--html", str(page)]) == 0
+    printed = capsys.readouterr().out
+    assert "swap.mlir" in printed
+    assert "jax-use-donated-arguments: 2 pairs" in printed
+    assert page.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.mlir"], "cannot be read"),
+        (["{swap}", "-p", "no-such-pass"], "no pass 'no-such-pass'"),
+        (["{swap}", "--donate", "arg7"], "no argument 'arg7'"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_one(
+    swap: pathlib.Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", *(one.format(swap=swap) for one in arguments)]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert words in captured.err
+    assert captured.err.startswith("donation-inspector: ")
+    assert "Traceback" not in captured.err
