@@ -51,8 +51,9 @@ def compile_variants(
                 lost = lost[:1]
             else:
                 lost = [name for name in programs if name not in done]
+            error = f"Timed out after {timeout:g} s." if failure.status == "timed out" else failure.error
             for name in lost:
-                done[name] = Compiled(failure.status, error=failure.error)
+                done[name] = Compiled(failure.status, error=error)
     except KeyboardInterrupt:
         for name in programs:
             done.setdefault(name, Compiled("cancelled", error="Interrupted."))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 Status = Literal["ok", "refused", "out of memory", "crashed", "timed out", "cancelled"]
@@ -32,10 +31,6 @@ class Memory:
         return self.argument + self.output - self.alias + self.temp
 
 
-def _no_aliases() -> Mapping[int, int]:
-    return MappingProxyType({})
-
-
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """What XLA made of one variant.
@@ -47,7 +42,7 @@ class Compiled:
 
     status: Status
     memory: Memory | None = None
-    input_output_alias: Mapping[int, int] = field(default_factory=_no_aliases)
+    input_output_alias: Mapping[int, int] = field(default_factory=dict[int, int])
     seconds: float | None = None
     error: str | None = None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -55,7 +54,8 @@ def main(job_fd: int, events_fd: int) -> None:
 
 
 def _die_with_parent() -> None:
-    sys.stdin.buffer.read()
+    # not sys.stdin: its lock, held by this thread, would abort the interpreter's exit
+    os.read(0, 1)
     os.killpg(0, signal.SIGKILL)
 
 
