@@ -6,13 +6,13 @@ return. An effect is those decisions as pairs of positions, and whether they are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, IRNode, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, IRNode, Operation, Region, SSAValue
 
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
@@ -110,6 +110,8 @@ def _compare_bodies(
 ) -> tuple[str | None, tuple[MaterializeInDestinationOp, ...]]:
     """What changed besides materializations added before the return, and those; fills `same` with the equal values."""
     if len(before.body.blocks) > 1 or len(after.body.blocks) > 1:
+        # known beforehand, because a block may use what a later one in the text defines
+        same.update(zip(_values(before.body), _values(after.body), strict=False))
         if before.body.is_structurally_equivalent(after.body, same):
             return None, ()
         return "it changes a function of several blocks", ()
@@ -127,6 +129,13 @@ def _compare_bodies(
     if unlike is not None:
         return f"it adds '{operation_name(unlike)}' to the program", _trailing(rest)
     return None, _trailing(rest)
+
+
+def _values(region: Region) -> Iterator[SSAValue]:
+    for block in region.blocks:
+        yield from block.args
+        for op in block.ops:
+            yield from op.results
 
 
 def _is_same(op: Operation, other: Operation, same: _Same) -> bool:
