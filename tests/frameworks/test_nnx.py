@@ -215,6 +215,17 @@ def test_a_bound_method_that_calls_the_step_is_refused_and_undone(training: Trai
         lower(training.through_attributes, (X, Y), {})
 
 
+def test_an_interrupt_while_tracing_undoes_too(training: Training) -> None:
+    def interrupted(x: Any, y: Any) -> Any:
+        try:
+            training.through_attributes(x, y)
+        finally:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lower(interrupted, (X, Y), {})
+
+
 def test_a_step_that_fails_to_trace_is_one_message_and_undone(training: Training) -> None:
     with pytest.raises(TraceError, match=r"plain_step cannot be traced: .*incompatible shapes.*\n.*def loss|return"):
         lower(training.step, (training.model, training.optimizer, X, X), {})

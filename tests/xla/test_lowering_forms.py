@@ -41,6 +41,10 @@ KWARGS = {"scale": 2.0}
 PATHS = ["params['w']", "state.count", "state.mu['w']", "scale"]
 
 
+def double(x: Any) -> Any:
+    return x * 2
+
+
 class Holder:
     def __init__(self) -> None:
         self.factor = 2.0
@@ -81,6 +85,21 @@ class Holder:
 )
 def test_takes_every_form_and_names_the_arguments(fn: Any, args: Any, kwargs: Any, names: list[str]) -> None:
     assert paths(lower(fn, args, kwargs)) == names
+
+
+@pytest.mark.parametrize(
+    ("fn", "args", "name"),
+    [
+        (functools.partial(step, scale=2.0), ARGS, "step"),
+        (functools.partial(jax.jit(double), X), (), "double"),
+        (jax.jit(double).trace(X), (), "double"),
+        (jax.jit(double).lower(X), (), "double"),
+        (Holder().jitted, (X,), "jitted"),
+        (dict, ({"a": X},), "dict"),
+    ],
+)
+def test_it_has_the_functions_name(fn: Any, args: Any, name: str) -> None:
+    assert lower(fn, args, {}).name == name
 
 
 @pytest.mark.parametrize(("method", "held"), [("trace", "traced"), ("lower", "lowered")])

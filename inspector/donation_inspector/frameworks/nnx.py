@@ -147,6 +147,9 @@ def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Gene
         if (_restore(before) or _refused_by_nnx(error)) and outside:
             raise TraceError(_advice(fn, str(error))) from error
         raise
+    except BaseException:
+        _restore(before)
+        raise
     if _restore(before) and outside:
         raise TraceError(_advice(fn, "It reaches them from outside, as globals or attributes."))
 

@@ -66,7 +66,8 @@ def _is_user_file(filename: str) -> bool:
 
 
 def _call_advice(error: BaseException, place: str | None, function: Callable[..., Any] | None) -> str | None:
-    if not isinstance(error, TypeError) or place is not None or function is None:
+    wrong_call = re.search(r"missing .*argument|positional argument|unexpected keyword|multiple values", str(error))
+    if not wrong_call or place is not None or function is None:
         return None
     try:
         return f"It is called as {getattr(function, '__name__', 'f')}{inspect.signature(function)}."

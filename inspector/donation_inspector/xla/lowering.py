@@ -100,7 +100,7 @@ def from_stage(staged: Stage, rename: Rename | None = None) -> Lowered:
     shared = notes.same_arrays(inputs)
     donated = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
     return Lowered(
-        name=str(facts.name or staged.name),
+        name=staged.name or str(facts.name),
         signature=signature,
         donation=donation,
         warnings=_warnings(signature, donation, donated, shared, (*staged.said, *said(caught))),

@@ -26,6 +26,7 @@ Kwargs = Mapping[str, Any]
 class Stage:
     """A function that JAX has traced, or lowered where it offers no trace.
 
+    `name` is empty where a lowering alone was given.
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` tells whether the jitted function itself asks for any donation, None where
     unknown; `leaked` tells whether traced values stayed alive outside.
@@ -181,7 +182,7 @@ def said(caught: Sequence[warnings.WarningMessage]) -> tuple[str, ...]:
 def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
     if isinstance(ready, jax.stages.Traced):
         return Stage(str(ready.fun_name), ready, None, None)
-    return Stage("the lowered function", None, ready, None)
+    return Stage("", None, ready, None)
 
 
 def _tracers() -> set[int]:
