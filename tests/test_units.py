@@ -27,3 +27,10 @@ from donation_inspector.units import format_bytes
 )
 def test_sizes_read_as_people_write_them(n: int | None, text: str) -> None:
     assert format_bytes(n) == text
+
+
+def test_the_front_end_writes_sizes_the_same_way() -> None:
+    """vitest holds the front end's formatter to the same file."""
+    shared = json.loads((pathlib.Path(__file__).parents[1] / "widgets/tests/bytes.json").read_text())
+    assert len(shared) > 20
+    assert [[size, format_bytes(size)] for size, _ in shared] == shared

@@ -53,6 +53,7 @@ class DonationWidget(anywidget.AnyWidget):
             **payload.once(inspection), **payload.current(inspection, self._revision), job=payload.IDLE, **kwargs
         )
         cast(Any, self).on_msg(self._receive)
+        _answer_where_asked(self.comm)
 
     def _receive(self, _widget: object, content: dict[str, Any], _buffers: object) -> None:
         match content.get("type"):
@@ -125,3 +126,13 @@ class DonationWidget(anywidget.AnyWidget):
         data["text/plain"] = report.summary(self.inspection)
         data["text/html"] = report.static_html(self.inspection)
         return data, metadata
+
+
+def _answer_where_asked(comm: Any) -> None:
+    """Let messages come in on the shell that the front end chose, so that they do not wait for a busy cell.
+
+    ipykernel 7.4 sends them to the shell that last published on the comm instead, which is the cell's own, and has no
+    public way to say otherwise.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, default: default
