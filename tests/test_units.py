@@ -1,3 +1,6 @@
+import json
+import pathlib
+
 import pytest
 
 from donation_inspector.units import format_bytes
