@@ -39,14 +39,15 @@ def add(a: Any, b: Any) -> Any:
 
 
 def endless(a: Any) -> Any:
-    """Never ends when it runs."""
-    return jax.lax.while_loop(lambda x: x[0] < 2, lambda x: x * 1, a)
+    """Never ends when it runs: the counter stays below 3, and XLA cannot see it."""
+    _, out = jax.lax.while_loop(lambda c: c[0] < 5, lambda c: ((c[0] + 1) % 3, c[1] + 1), (0, a))
+    return out
 
 
 TWO_INPUTS_ONE_RESULT = """
 module @twice {
-  func.func public @main(%a: tensor<8xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<8xf32> {tf.aliasing_output = 0 : i32})
-      -> tensor<8xf32> {
+  func.func public @main(%a: tensor<8xf32> {tf.aliasing_output = 0 : i32},
+                         %b: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
     %0 = stablehlo.add %a, %b : tensor<8xf32>
     return %0 : tensor<8xf32>
   }
@@ -56,7 +57,8 @@ module @twice {
 UNKNOWN_CUSTOM_CALL = """
 module @unknown {
   func.func public @main(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
-    %0 = stablehlo.custom_call @only_there(%a) {api_version = 4 : i32, backend_config = {}} : (tensor<8xf32>) -> tensor<8xf32>
+    %0 = stablehlo.custom_call @only_there(%a) {api_version = 4 : i32, backend_config = {}}
+        : (tensor<8xf32>) -> tensor<8xf32>
     return %0 : tensor<8xf32>
   }
 }

@@ -72,7 +72,7 @@ def test_a_killed_child_is_reported_and_the_next_variant_goes_on() -> None:
     good = program(add, (8,), (8,))
     victims: list[int] = []
 
-    def kill(step: int, steps: int, label: str) -> None:
+    def kill(_step: int, _steps: int, label: str) -> None:
         if label == "a":
             (victim,) = children() - before
             victims.append(victim)
@@ -103,7 +103,7 @@ def test_cancel_ends_the_compile_at_once_and_keeps_what_was_finished() -> None:
     leaders: list[int] = []
     before = children()
 
-    def on_step(step: int, steps: int, label: str) -> None:
+    def on_step(_step: int, _steps: int, _label: str) -> None:
         leaders.extend(children() - before)
 
         def later() -> None:
@@ -129,7 +129,7 @@ def test_a_compile_that_takes_too_long_times_out() -> None:
 
 
 def test_interrupt_ends_the_child_and_keeps_what_was_finished() -> None:
-    def interrupt(step: int, steps: int, label: str) -> None:
+    def interrupt(_step: int, _steps: int, _label: str) -> None:
         # as Ctrl-C does: at any moment while the parent waits
         threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)).start()
 

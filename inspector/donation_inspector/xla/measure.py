@@ -26,7 +26,7 @@ from donation_inspector.xla.protocol import (
 )
 from donation_inspector.xla.results import Measured as Measured
 from donation_inspector.xla.results import Status
-from donation_inspector.xla.values import no_values, stored_values
+from donation_inspector.xla.values import GENERATED, stored_values
 
 
 def measure_variants(
@@ -42,8 +42,8 @@ def measure_variants(
 
     `inputs` has one entry for each argument of the entry function, by position: a jax or numpy array, or None to
     generate it; None instead of the sequence generates them all. Generated floats are in [0.5, 1), integers 0 or 1,
-    keys valid. All programs take the same arguments. A process compiles, calls the program once to warm up, then
-    `runs` times.
+    keys valid. Where values are given, all programs take the same arguments. A process compiles, calls the program to
+    warm up, then `runs` times.
 
     Nothing is raised for a variant: see `Measured.status`. `timeout` is in seconds for each variant, from the start of
     its process. When `cancel` is set, or on Ctrl-C, the process is ended at once; what was finished is kept.
@@ -52,11 +52,12 @@ def measure_variants(
     tallies = {name: _Tally(runs) for name in programs}
     try:
         first = next(iter(programs.values()), None)
-        storage = nullcontext(no_values(first)) if inputs is None or first is None else stored_values(first, inputs)
+        storage = nullcontext(GENERATED) if inputs is None or first is None else stored_values(first, inputs)
         with storage as values:
             for number, (name, program) in enumerate(programs.items()):
                 steps = _Steps(progress, number * (runs + 2), len(programs) * (runs + 2), name)
-                job = MeasureJob(program, values.places, values.descriptor, runs)
+                places = values.places or (None,) * len(program.inputs)
+                job = MeasureJob(program, places, values.descriptor, runs)
                 _measure(job, tallies[name], steps, timeout, cancel)
                 steps.to((number + 1) * (runs + 2), str(tallies[name].status))
     except KeyboardInterrupt:

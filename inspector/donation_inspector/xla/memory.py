@@ -41,18 +41,18 @@ def _field(path: Path, name: str) -> int | None:
     return None
 
 
-def _groups(proc: Path, cgroups: Path) -> Iterator[tuple[Path, str, str]]:
+def _groups() -> Iterator[tuple[Path, str, str]]:
     """Every memory control group above this process: its folder, its limit's file, its usage's file."""
     try:
-        lines = (proc / "self/cgroup").read_text().splitlines()
+        lines = (_PROC / "self/cgroup").read_text().splitlines()
     except OSError:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
-            base, limit, usage = cgroups / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            base, limit, usage = _CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
         elif not controllers:
-            base, limit, usage = cgroups, "memory.max", "memory.current"
+            base, limit, usage = _CGROUPS, "memory.max", "memory.current"
         else:
             continue
         folder = base / path.lstrip("/")
@@ -63,14 +63,11 @@ def _groups(proc: Path, cgroups: Path) -> Iterator[tuple[Path, str, str]]:
             folder = folder.parent
 
 
-def available(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> int | None:
-    """Bytes that a new process can take without swapping or passing a control group's limit; None means unknown.
-
-    `proc` and `cgroups` are the places where the kernel's files stand.
-    """
-    kilobytes = _field(proc / "meminfo", "MemAvailable:")
+def available() -> int | None:
+    """Bytes that a new process can take without swapping or passing a control group's limit; None means unknown."""
+    kilobytes = _field(_PROC / "meminfo", "MemAvailable:")
     bounds = [] if kilobytes is None else [kilobytes * 1024]
-    for folder, limit_file, usage_file in _groups(proc, cgroups):
+    for folder, limit_file, usage_file in _groups():
         limit, usage = _number(folder / limit_file), _number(folder / usage_file)
         if limit is None or usage is None:
             continue

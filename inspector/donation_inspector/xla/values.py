@@ -24,15 +24,17 @@ from donation_inspector.xla.protocol import Stored
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Where each argument's value stands in the file `descriptor`; None for one that is to be generated."""
+    """Where each argument's value stands in the file `descriptor`; None for one that is to be generated.
+
+    No places at all: every argument is to be generated.
+    """
 
     places: tuple[Stored | None, ...]
     descriptor: int | None
 
 
-def no_values(program: Program | None) -> Values:
-    """Every argument is to be generated."""
-    return Values((None,) * (0 if program is None else len(program.inputs)), None)
+GENERATED = Values((), None)
+"""Every argument is to be generated."""
 
 
 @contextmanager
