@@ -122,8 +122,8 @@ class Reasons:
         )
 
     def unusable(self, leaf: Leaf, *, warned: bool) -> str:
-        told = "JAX warned" if warned else "JAX did not warn"
-        return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused ({told})"
+        told = " (JAX warns about it)" if warned else ""
+        return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused{told}"
 
     def not_donated(self, leaf: Leaf) -> str:
         return self._could(leaf)
