@@ -83,7 +83,7 @@ def measured_sentence(measurement: Measurement) -> str:
         parts.append("The peak is unknown on this system: it needs Linux's /proc")
     if measurement.outputs_equal is not None:
         parts.append("all outputs are bit-equal" if measurement.outputs_equal else "the outputs differ")
-    parts.append(f"{measurement.inputs} inputs, {measurement.runs} runs each")
+    parts += [f"inputs: {measurement.inputs}", f"{measurement.runs} runs each"]
     return "; ".join([*parts, *failures]) + "."
 
 

@@ -20,11 +20,11 @@ NONE = Memory(argument=400_000_000, output=300_000_000, alias=0, temp=9_000_000)
     [
         (
             Memory(400_000_000, 300_000_000, 305_000_000, 9_000_000),
-            "aliased 305 MB, temp unchanged: saves 305 MB of 709 MB (43%).",
+            "aliased 305 MB, temp unchanged: saves 305 MB of 709 MB (43 %).",
         ),
         (
             Memory(400_000_000, 300_000_000, 300_000_000, 109_000_000),
-            "aliased 300 MB, temp grew by 100 MB: saves 200 MB of 709 MB (28%).",
+            "aliased 300 MB, temp grew by 100 MB: saves 200 MB of 709 MB (28 %).",
         ),
         (
             Memory(400_000_000, 300_000_000, 262_144, 9_262_144),
@@ -37,7 +37,7 @@ NONE = Memory(argument=400_000_000, output=300_000_000, alias=0, temp=9_000_000)
         (NONE, "aliased 0 B, temp unchanged: saves nothing of 709 MB."),
         (
             Memory(400_000_100, 300_000_000, 100_000_000, 8_999_900),
-            "aliased 100 MB, temp shrank by 100 B, arguments and results grew by 100 B: saves 100 MB of 709 MB (14%).",
+            "aliased 100 MB, temp shrank by 100 B, arguments and results grew by 100 B: saves 100 MB of 709 MB (14 %).",
         ),
     ],
 )

@@ -34,7 +34,7 @@ def saving_sentence(none: DeviceMemory, jax: DeviceMemory) -> str:
         account.append(_change("arguments and results", rest))
     parts = ", ".join(account)
     if saved > 0:
-        return f"{parts}: saves {format_bytes(saved)} of {format_bytes(before)} ({saved / before:.0%})."
+        return f"{parts}: saves {format_bytes(saved)} of {format_bytes(before)} ({100 * saved / before:.0f} %)."
     if saved == 0:
         return f"{parts}: saves nothing of {format_bytes(before)}."
     return f"{parts}: saves nothing and costs {format_bytes(-saved)} more than {format_bytes(before)}."
