@@ -1,0 +1,101 @@
+"""The widget's kernel side, without a browser: messages in, traits out."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import donation_inspector as di
+from donation_inspector.widget import DonationWidget
+
+
+def step(w: jax.Array, v: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return w - jnp.tanh(x).sum() * w, v * 2
+
+
+@pytest.fixture
+def widget() -> DonationWidget:
+    return DonationWidget(di.inspect(step, jnp.ones((64, 64)), jnp.ones((32, 32)), jnp.ones(8)))
+
+
+def _tell(widget: DonationWidget, **content: Any) -> None:
+    widget._receive(widget, content, None)
+
+
+def _wait(widget: DonationWidget, seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while widget.job["running"]:
+        assert time.monotonic() < deadline, "the job did not end"
+        time.sleep(0.02)
+
+
+def test_a_toggle_changes_state_curve_and_revision(widget: DonationWidget) -> None:
+    curve = widget.curve
+    _tell(widget, type="donate", whole=0, donate=True)
+    assert widget.state["revision"] == 1
+    assert widget.state["verdicts"] == ["aliased", "not donated", "not donated"]
+    assert widget.state["pairs"] == [[0, 0]]
+    assert widget.curve != curve
+    _tell(widget, type="donate", whole=0, donate=False)
+    assert widget.curve == curve
+
+
+def test_compare_reports_progress_and_its_answer_survives_a_toggle(widget: DonationWidget) -> None:
+    _tell(widget, type="donate", whole=0, donate=True)
+    jobs: list[dict[str, Any]] = []
+    widget.observe(lambda change: jobs.append(change["new"]), "job")
+    _tell(widget, type="compare")
+    _wait(widget)
+    assert jobs[0]["running"]
+    assert any(job["step"] for job in jobs)
+    assert widget.job["error"] is None
+    assert [row["name"] for row in widget.comparison["variants"]] == ["none", "jax", "pass"]
+    assert widget.comparison["revision"] == widget.state["revision"]
+    assert "Donation saves" in "".join(part["text"] for part in widget.state["headline"])
+    _tell(widget, type="donate", whole=1, donate=True)
+    assert widget.comparison is None
+    _tell(widget, type="donate", whole=1, donate=False)
+    assert widget.comparison["revision"] == 3
+
+
+def test_cancel_is_told_and_the_widget_goes_on(widget: DonationWidget) -> None:
+    _tell(widget, type="measure")
+    _tell(widget, type="measure")
+    _tell(widget, type="cancel")
+    _wait(widget)
+    assert "Cancelled" in widget.job["error"]
+    _tell(widget, type="donate", whole=0, donate=True)
+    assert widget.state["error"] is None
+    assert widget.state["verdicts"][0] == "aliased"
+
+
+def test_a_failing_step_is_told_in_place(widget: DonationWidget, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_args: object) -> None:
+        raise di.PassError("the pass 'x' failed: boom")
+
+    monkeypatch.setattr(di.Inspection, "donate", fails)
+    _tell(widget, type="donate", whole=0, donate=True)
+    assert widget.state["error"] == {"text": "the pass 'x' failed: boom"}
+    assert widget.state["revision"] == 1
+    monkeypatch.undo()
+    _tell(widget, type="donate", whole=0, donate=True)
+    assert widget.state["error"] is None
+
+
+def test_messages_of_another_front_end_are_ignored(widget: DonationWidget) -> None:
+    state = dict(widget.state)
+    _tell(widget, type="a later invention")
+    assert widget.state == state
+
+
+def test_a_saved_notebook_gets_text_and_a_table(widget: DonationWidget) -> None:
+    bundle = widget._repr_mimebundle_()
+    assert bundle is not None
+    data, _metadata = bundle
+    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+    assert "Nothing is donated" in data["text/plain"]
+    assert "<table>" in data["text/html"]
