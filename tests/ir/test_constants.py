@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, DenseReso
 from xdsl.ir import Attribute
 
 from donation_inspector.ir import native
+from donation_inspector.ir.bridge import constants
 from donation_inspector.ir.bridge.constants import LARGEST_INLINE
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.importer import Imported, import_module
@@ -130,7 +131,7 @@ def test_xdsl_reads_the_values_that_numpy_reads(data: st.DataObject) -> None:
     value = _value(_import(name, bits)[0])
     assert isinstance(value, DenseIntOrFPElementsAttr)
     if name == "i1":
-        assert [bool(x) for x in value.get_values()] == bits.tolist()
+        assert value == DenseIntOrFPElementsAttr.from_list(value.type, bits.tolist()), "true is -1"
         return
     meant = bits if _TYPES[name][1] is bits.dtype.type else bits.view(np.int8 if name == "i2" else bits.dtype)
     if not name.startswith(("i", "ui")):
@@ -162,3 +163,12 @@ def test_minus_infinity() -> None:
     assert isinstance(value, DenseIntOrFPElementsAttr)
     assert value.get_values() == (-np.inf,)
     assert value.type == TensorType(f32, [1])
+
+
+def test_what_was_not_read_right_is_kept_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The net under the reading of MLIR's text, which ml_dtypes does here."""
+    monkeypatch.setattr(constants, "_float", lambda _word, _type: b"\0\0")
+    imported, constant = _import("bf16", np.array([0x3F80, 0x7FC1], np.uint16))
+    value = _value(imported)
+    assert isinstance(value, DenseResourceAttr)
+    assert imported.constants[value.resource_handle.data] == constant

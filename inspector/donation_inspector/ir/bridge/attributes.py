@@ -10,6 +10,7 @@ verbatim where xDSL does not read that text or reads something else.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from typing import Any, cast
@@ -124,11 +125,10 @@ class AttributesToXdsl:
                 return self._read(str(attribute), is_type=False)
         text = str(attribute)
         resource = _RESOURCE.fullmatch(text)
-        if resource is not None:
-            # xDSL's parser wants the whole module around it
-            return DenseResourceAttr(
-                StringAttr(resource.group(1)), cast(Any, self.type(ir.Type.parse(resource.group(2))))
-            )
+        # MLIR would give the blob another name when it reads this text again: the attribute itself is kept
+        if resource is not None and self.constants.setdefault(resource.group(1), attribute) == attribute:
+            type: Any = self.type(ir.Type.parse(resource.group(2)))
+            return DenseResourceAttr(StringAttr(resource.group(1)), type)
         return self._read(text, is_type=False)
 
     def _dictionary(self, dictionary: ir.DictAttr) -> Attribute:
@@ -164,7 +164,11 @@ class AttributesToXdsl:
         return self._aside(constants.to_jaxlib(made, ir.Type.parse(str(made.type.element_type))), type)
 
     def _aside(self, constant: ir.Attribute, type: Any) -> Attribute:
-        handle = _CONSTANT.format(len(self.constants))
+        handle = next(
+            name
+            for count in itertools.count(len(self.constants))
+            if (name := _CONSTANT.format(count)) not in self.constants
+        )
         self.constants[handle] = constant
         return DenseResourceAttr(StringAttr(handle), type)
 
