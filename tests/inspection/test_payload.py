@@ -15,7 +15,7 @@ from donation_inspector import payload
 from donation_inspector.labels import type_label
 
 
-def f(params: Any, unread: Any, x: Any) -> Any:
+def f(params: Any, unread: Any, x: Any) -> Any:  # noqa: ARG001
     return {"w": params["w"] * x.sum(), "v": params["v"] + 1}
 
 
