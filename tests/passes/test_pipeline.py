@@ -85,7 +85,7 @@ def test_on_generated_functions_too(generated: Generated, data: st.DataObject) -
 
 
 WITH_FLAGS = """
-func.func @main(%a: tensor<2xf32> {jax.name = "a"}, %b: tensor<2xf32>) -> tensor<2xf32> {
+func.func @main(%a: tensor<2xf32> {jax.name = "a", tf.aliasing_output = 0 : i32}, %b: tensor<2xf32>) -> tensor<2xf32> {
   %r = "test.op"(%a) : (tensor<2xf32>) -> tensor<2xf32>
   func.return %r : tensor<2xf32>
 }
@@ -95,6 +95,8 @@ func.func @main(%a: tensor<2xf32> {jax.name = "a"}, %b: tensor<2xf32>) -> tensor
 def test_what_is_given_counts_and_not_what_stands_at_the_function() -> None:
     func, _ = parse_entry(WITH_FLAGS)
     effect = apply_default(func, Donation({1: 0}, frozenset({0})))
+    assert func.arg_attrs is not None
+    assert str(func.arg_attrs.data[0]) == '{jax.name = "a", tf.aliasing_output = 0 : i32}'
     assert effect.pairs == ((1, 0),)
     assert effect.donation_left == Donation({}, frozenset({0}))
     assert effect.donation == Donation({1: 0}, frozenset({0}))

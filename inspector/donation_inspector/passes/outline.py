@@ -53,8 +53,7 @@ def _operations(block: Block, values: dict[SSAValue, SSAValue]) -> list[Operatio
     materialized = {
         value.owner: None for value in terminator.operands if isinstance(value.owner, MaterializeInDestinationOp)
     }
-    needed = [operand for op in materialized for operand in op.operands]
-    needed += [value for value in terminator.operands if value.owner not in materialized]
+    needed = [*(operand for op in materialized for operand in op.operands), *terminator.operands]
     made = [value for value in dict.fromkeys(needed) if value not in values]
     opaque = _OUTLINED.create(result_types=[value.type for value in made])
     values.update(zip(made, opaque.results, strict=True))
