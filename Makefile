@@ -86,7 +86,7 @@ test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 
 	CHROMIUM="$$(scripts/chromium.sh)" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
 
 # What stands on JAX or xDSL; the rest cannot tell one version from the other.
-CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/test_inspection*.py tests/inspection)
+CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection)
 
 # ---- set-up: a stamp is written last, so that an interrupted step is taken again
 
