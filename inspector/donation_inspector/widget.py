@@ -134,5 +134,9 @@ def _answer_where_asked(comm: Any) -> None:
     ipykernel 7.4 sends them to the shell that last published on the comm instead, which is the cell's own, and has no
     public way to say otherwise.
     """
+
+    def as_sent(_data: object, default: str | None) -> str | None:
+        return default
+
     if hasattr(comm, "_reply_subshell_for"):
-        comm._reply_subshell_for = lambda _data, default: default
+        comm._reply_subshell_for = as_sent
