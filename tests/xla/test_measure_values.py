@@ -72,7 +72,9 @@ def test_a_numpy_view_and_a_reference_reach_the_child() -> None:
     assert hashes(lambda a: a + 1, every_other) == (sha256(every_other + 1),)
 
 
-@pytest.mark.parametrize("name", ["22_sharding_changes", "42_layouts_differ", "13_typed_prng_keys"])
+@pytest.mark.parametrize(
+    "name", ["13_typed_prng_keys", "22_sharding_changes", "32_linalg_custom_calls", "42_layouts_differ"]
+)
 def test_real_inputs_give_the_results_of_the_function(name: str) -> None:
     lowered = lower_case(name)
     answer = measure_variants({"jax": lowered.program()}, lowered.values(), runs=1)["jax"]
