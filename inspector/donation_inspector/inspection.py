@@ -203,7 +203,7 @@ class Inspection:
           CompileError: a target that is not this program's platform.
         """
         applied = self.apply(pipeline)
-        with reported(progress, "compiling with XLA", f"compiled for {self.platform}: none, jax, pass") as report:
+        with reported(progress, f"XLA compiles for {self.platform}: none, jax, pass") as report:
             return compiling.compare(self._subject, self.donation, applied, target, report, cancel)
 
     def measure(
@@ -226,7 +226,7 @@ class Inspection:
           MeasureError: arguments of this method that make no sense.
         """
         applied = self.apply(pipeline)
-        with reported(progress, "measuring", f"measured on {self.platform}: none, jax, pass") as report:
+        with reported(progress, f"runs in fresh processes on {self.platform}: none, jax, pass") as report:
             return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, report, cancel)
 
     @property

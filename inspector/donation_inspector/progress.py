@@ -12,39 +12,38 @@ Progress = Callable[[int, int, str], None]
 
 
 @contextmanager
-def reported(given: Progress | None, doing: str, done: str) -> Generator[Progress]:
-    """The callback to use: `given`, or one that shows `doing` and how far it is; `done` is what stays in a notebook.
+def reported(given: Progress | None, title: str) -> Generator[Progress]:
+    """The callback to use: `given`, or one that shows how far it is behind `title`.
 
-    What stays is the same in every run, so that a notebook under test can be compared.
+    A notebook keeps the title alone, as it stood there first: a notebook under test can be compared.
     """
     if given is not None:
         yield given
         return
-    show, end = _place()
+    show, end = _place(title)
 
     def progress(step: int, steps: int, label: str) -> None:
-        show(f"{doing}: {label}, {step} of {steps}")
+        show(f"{title} · {label}, {step} of {steps}")
 
-    show(f"{doing} …")
     try:
         yield progress
-    except BaseException:
-        end(f"{doing}: not finished")
-        raise
-    end(done)
+    finally:
+        end()
 
 
-def _place() -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """How to show a line that changes, and how to show the last one."""
+def _place(title: str) -> tuple[Callable[[str], None], Callable[[], None]]:
+    """How to show a line that changes, and what to do at the end."""
     shell = _notebook_shell()
     if shell is not None:
         from IPython import display
 
-        handle: Any = cast(Any, display).display({"text/plain": ""}, raw=True, display_id=True)
-        return _in_notebook(handle), _in_notebook(handle)
+        handle: Any = cast(Any, display).display({"text/plain": title}, raw=True, display_id=True)
+        show = _in_notebook(handle)
+        return show, lambda: show(title)
     if sys.stderr.isatty():
-        return _on_terminal, lambda _line: _on_terminal("")
-    return _nowhere, _nowhere
+        _on_terminal(title)
+        return _on_terminal, lambda: _on_terminal("")
+    return _nowhere, lambda: None
 
 
 def _notebook_shell() -> Any:
