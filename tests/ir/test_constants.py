@@ -136,9 +136,9 @@ def test_xdsl_reads_the_values_that_numpy_reads(data: st.DataObject) -> None:
     meant = bits if _TYPES[name][1] is bits.dtype.type else bits.view(np.int8 if name == "i2" else bits.dtype)
     if not name.startswith(("i", "ui")):
         meant = bits.view(_TYPES[name][1])
-    np.testing.assert_array_equal(
-        np.array(value.get_values(), np.float64), np.asarray(meant).astype(np.float64), strict=False
-    )
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        expected = np.asarray(meant).astype(np.float64)
+    np.testing.assert_array_equal(np.array(value.get_values(), np.float64), expected)
 
 
 @pytest.mark.parametrize("name", ["f32", "bf16", "f8E4M3FN"])

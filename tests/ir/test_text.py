@@ -129,6 +129,25 @@ def test_numbers_in_strings_and_nested_regions() -> None:
     assert diff(text, pretty(with_materializations(original, Donation(), made))) == diff(text, after)
 
 
+def test_complex_constants_as_attributes() -> None:
+    """jaxlib's bindings cannot return those, and abort the process when asked in one way."""
+    original = source.parse("""
+        module attributes {a.c = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>} {
+          func.func @main(%a: f32 {a.c = dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>}) -> f32
+            attributes {a.c = dense<(3.0, 2.0)> : tensor<2xcomplex<f64>>} { return %a : f32 }
+        }""")
+    made = Materializations(((0, 0),), (0,))
+    shown = with_materializations(original, Donation({0: 0}), made)
+    _same(materialized(pretty(original), original, Donation({0: 0}), made), pretty(shown))
+    assert "".join(pretty(shown).lines).count("complex<f") == 3
+
+
+def test_large_constants_are_elided() -> None:
+    text = pretty(module("05_big_dense_hex.mlir"))
+    assert max(map(len, text.lines)) < 200
+    assert "dense_resource<__elided__>" in text.lines[text.line_of_op[0]]
+
+
 def test_aliases_before_the_module() -> None:
     """Attribute aliases stand before `module`, and shift every line."""
     original = source.parse("""

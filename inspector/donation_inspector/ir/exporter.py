@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native
+from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.bridge.attributes import AttributesToJaxlib
 from donation_inspector.ir.bridge.locations import LocationsToJaxlib
 from donation_inspector.ir.entry import ALIAS, DONOR
@@ -114,13 +115,12 @@ def donation_attributes(function: ir.Operation, donation: Donation) -> ir.ArrayA
     signature: ir.FunctionType = attributes["function_type"].value
     arguments = len(signature.inputs)
     _check(donation.positions, arguments, "argument")
-    entries = list(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
+    entries = reading.elements(attributes["arg_attrs"]) if "arg_attrs" in attributes else []
     entries += [ir.DictAttr.get({})] * (arguments - len(entries))
     i32, true = ir.IntegerType.get_signless(32), ir.BoolAttr.get(True)
     changed: list[ir.DictAttr] = []
-    for position, entry in enumerate(entries):
-        names = [entry[index].name for index in range(len(entry))]
-        kept = {name: entry[name] for name in names if name not in (ALIAS, DONOR)}
+    for position, entry in enumerate(cast(list[ir.DictAttr], entries)):
+        kept = {name: value for name, value in reading.entries(entry) if name not in (ALIAS, DONOR)}
         if position in donation.aliases:
             kept[ALIAS] = ir.IntegerAttr.get(i32, donation.aliases[position])
         if position in donation.donors:

@@ -19,7 +19,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from donation_inspector.ir.bridge.attributes import AttributesToXdsl, uncast_text
+from donation_inspector.ir.bridge import reading
+from donation_inspector.ir.bridge.attributes import AttributesToXdsl
 from donation_inspector.ir.bridge.locations import LocationsToXdsl
 from donation_inspector.ir.dialect import make_context, operation_class
 
@@ -83,7 +84,8 @@ class _Importer:
         cls, op_name = known if known is not None else self._class(name)
         properties: dict[str, Attribute] = {}
         attributes: dict[str, Attribute] = {}
-        for key, value in self._attributes(operation):
+        for key, theirs in reading.attributes(operation):
+            value = self.attributes.attribute(theirs)
             inherent = self._inherent.get((name, key))
             if inherent is None:
                 inherent = self._learn(operation, cls, key)
@@ -137,24 +139,6 @@ class _Importer:
             mine.location = self.locations(theirs.location)
             self._values[theirs] = mine
         return made
-
-    def _attributes(self, operation: ir.Operation) -> list[tuple[str, Attribute]]:
-        known = self.attributes.attributes
-        convert = self.attributes.attribute
-        try:
-            return [(key, known.get(value) or convert(value)) for key, value in operation.attributes.items()]
-        except TypeError:
-            return [(key, self._attribute(operation, key)) for key in operation.attributes]
-
-    def _attribute(self, operation: ir.Operation, key: str) -> Attribute:
-        try:
-            value = operation.attributes[key]
-        except TypeError as error:
-            text = uncast_text(error)
-            if text is None:
-                raise
-            return self.attributes.uncast(text, None)
-        return self.attributes.attribute(value)
 
     def _class(self, name: str) -> tuple[type[Operation], StringAttr | None]:
         cls = operation_class(self._context, name)

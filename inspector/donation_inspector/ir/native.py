@@ -13,6 +13,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
 
 from donation_inspector.errors import IRError
+from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.entry import choose_entry
 
 
@@ -33,12 +34,13 @@ def make_context() -> ir.Context:
 
 def clone(module: ir.Module) -> ir.Module:
     """A module in the same context, which may be changed."""
-    made = ir.Module.create(module.operation.location)
-    for name, value in module.operation.attributes.items():
-        made.operation.attributes[name] = value
-    end = ir.InsertionPoint(made.body)
-    for operation in module.body.operations:
-        operation.operation.clone(end)
+    with module.context:
+        made = ir.Module.create(module.operation.location)
+        for name, value in reading.attributes(module.operation):
+            made.operation.attributes[name] = value
+        end = ir.InsertionPoint(made.body)
+        for operation in module.body.operations:
+            operation.operation.clone(end)
     return made
 
 

@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 from numpy.typing import NDArray
 
 from donation_inspector.ir import native
+from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.difference import Change, difference
 from donation_inspector.ir.exporter import MATERIALIZE, Materializations, donation_attributes
 from donation_inspector.signature import Donation
@@ -172,7 +173,7 @@ def _signature(module: ir.Module, donation: Donation) -> str:
     """The line of the entry function's signature, printed without its body."""
     entry = native.entry_operation(module)
     with module.context, ir.Location.unknown() as unknown:
-        attributes = dict(entry.attributes.items())
+        attributes = dict(reading.attributes(entry))
         attributes["arg_attrs"] = donation_attributes(entry, donation)
         alone = ir.Operation.create("func.func", attributes=attributes, regions=1)
         types: Any = cast(Any, attributes["function_type"]).value.inputs

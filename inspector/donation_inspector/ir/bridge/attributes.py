@@ -11,7 +11,6 @@ verbatim where xDSL does not read that text or reads something else.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from typing import Any, cast
 
@@ -35,25 +34,13 @@ from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser
 
 from donation_inspector.errors import IRError
-from donation_inspector.ir.bridge import constants
+from donation_inspector.ir.bridge import constants, reading
 from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType, to_text
 
 _DYNAMIC = ir.ShapedType.get_dynamic_size()
 _DENSE = (ir.DenseElementsAttr, ir.DenseIntElementsAttr, ir.DenseFPElementsAttr)
 _RESOURCE = re.compile(r"dense_resource<([\w.$-]+)> : (.*)", re.DOTALL)
 _CONSTANT = "jaxlib_constant_{}"
-_UNCAST = re.compile(r"Can't cast unknown element type \w+ \(Attribute\((.*)\)\)", re.DOTALL)
-
-
-def element_count(type: Attribute) -> int:
-    """Elements of a shaped type; 0 where a dimension is dynamic or the type has no shape."""
-    return math.prod(max(extent, 0) for extent in type.get_shape()) if isinstance(type, TensorType) else 0
-
-
-def uncast_text(error: TypeError) -> str | None:
-    """MLIR's text of the attribute that jaxlib has no Python class for: complex dense constants raise this error."""
-    found = _UNCAST.search(str(error))
-    return None if found is None else found.group(1)
 
 
 class AttributesToXdsl:
@@ -67,7 +54,6 @@ class AttributesToXdsl:
         self.attributes: dict[ir.Attribute, Attribute] = {}
         self.constants: dict[str, ir.Attribute] = {}
         self._context = context
-        self._uncast: dict[str, Attribute] = {}
 
     def type(self, type: ir.Type) -> Attribute:
         known = self.types.get(type)
@@ -79,13 +65,6 @@ class AttributesToXdsl:
         known = self.attributes.get(attribute)
         if known is None:
             known = self.attributes[attribute] = self._attribute(attribute)
-        return known
-
-    def uncast(self, text: str, type: Attribute | None) -> Attribute:
-        """An attribute of which only the text can be had: a complex dense constant, of this type where it is known."""
-        known = self._uncast.get(text)
-        if known is None:
-            known = self._uncast[text] = self._uncast_attribute(text, type)
         return known
 
     def _type(self, type: ir.Type) -> Attribute:
@@ -106,12 +85,9 @@ class AttributesToXdsl:
         if isinstance(attribute, _DENSE):
             return self._dense(attribute)
         if isinstance(attribute, ir.ArrayAttr):
-            try:
-                return ArrayAttr([self.attribute(part) for part in attribute])
-            except TypeError:
-                return self._read(str(attribute), is_type=False)
+            return ArrayAttr([self.attribute(part) for part in reading.elements(attribute)])
         if isinstance(attribute, ir.DictAttr):
-            return self._dictionary(attribute)
+            return DictionaryAttr({name: self.attribute(value) for name, value in reading.entries(attribute)})
         if isinstance(attribute, ir.TypeAttr):
             return self.type(attribute.value)
         if isinstance(attribute, ir.FlatSymbolRefAttr):
@@ -131,20 +107,6 @@ class AttributesToXdsl:
             return DenseResourceAttr(StringAttr(resource.group(1)), type)
         return self._read(text, is_type=False)
 
-    def _dictionary(self, dictionary: ir.DictAttr) -> Attribute:
-        entries: dict[str, Attribute] = {}
-        for index in range(len(dictionary)):
-            # NamedAttribute.attr aborts the process on a complex dense constant; looking the name up raises
-            name = dictionary[index].name
-            try:
-                entries[name] = self.attribute(dictionary[name])
-            except TypeError as error:
-                text = uncast_text(error)
-                if text is None:
-                    raise
-                entries[name] = self.uncast(text, None)
-        return DictionaryAttr(entries)
-
     def _dense(self, constant: Any) -> Attribute:
         type = self.type(constant.type)
         if len(constant) <= constants.LARGEST_INLINE:
@@ -152,16 +114,6 @@ class AttributesToXdsl:
             if made is not None:
                 return made
         return self._aside(constant, type)
-
-    def _uncast_attribute(self, text: str, type: Attribute | None) -> Attribute:
-        if type is None:
-            type = self.type(ir.Type.parse(text.rsplit(" : ", 1)[1]))
-        made = constants.from_text(text, type)
-        if not isinstance(made, DenseIntOrFPElementsAttr):
-            return VerbatimAttr(StringAttr(text))
-        if element_count(type) <= constants.LARGEST_INLINE:
-            return made
-        return self._aside(constants.to_jaxlib(made, ir.Type.parse(str(made.type.element_type))), type)
 
     def _aside(self, constant: ir.Attribute, type: Any) -> Attribute:
         handle = next(

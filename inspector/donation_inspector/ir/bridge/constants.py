@@ -21,6 +21,8 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     ComplexType,
     DenseIntOrFPElementsAttr,
+    Float32Type,
+    Float64Type,
     IndexType,
     IntegerType,
     TensorType,
@@ -44,13 +46,13 @@ def to_xdsl(constant: ir.DenseElementsAttr, type: Attribute) -> Attribute | None
     try:
         data = np.asarray(memoryview(cast(Any, constant))).tobytes()
     except BufferError:
-        return from_text(str(constant), type)
+        return _from_text(str(constant), type)
     if isinstance(type.element_type, IntegerType) and type.element_type.width.data == 1:
         data = _as_i1(np.frombuffer(data, np.uint8))
     return _checked(data, type, str(constant))
 
 
-def from_text(text: str, type: Attribute) -> Attribute | None:
+def _from_text(text: str, type: Attribute) -> Attribute | None:
     """A constant as MLIR prints it (`dense<…> : type`) in xDSL; None where its bits are not certain."""
     if not isinstance(type, TensorType) or DYNAMIC_INDEX in type.get_shape():
         return None
@@ -62,6 +64,21 @@ def from_text(text: str, type: Attribute) -> Attribute | None:
     if len(data) == width:
         data *= count
     return _checked(data, type, text)
+
+
+def complex_from_text(text: str) -> ir.Attribute | None:
+    """jaxlib's own attribute for a complex constant of which there is only the text; None where it is none such."""
+    body, _, type = text.rpartition(" : ")
+    tensor = ir.Type.parse(type)
+    if not isinstance(tensor, ir.RankedTensorType):
+        return None
+    part = {"complex<f32>": Float32Type(), "complex<f64>": Float64Type()}.get(str(tensor.element_type))
+    data = None if part is None else _bytes(body, ComplexType(part))
+    if data is None:
+        return None
+    array: Any = np.frombuffer(data, np.complex64 if isinstance(part, Float32Type) else np.complex128)
+    made = ir.DenseElementsAttr.get(array, type=tensor.element_type, shape=list(tensor.shape))
+    return made if str(made) == text else None
 
 
 def to_jaxlib(constant: DenseIntOrFPElementsAttr, element: ir.Type) -> ir.Attribute:
