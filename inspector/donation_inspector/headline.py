@@ -10,7 +10,7 @@ from donation_inspector.analysis.saving import saving_sentence
 from donation_inspector.units import format_bytes
 
 if TYPE_CHECKING:
-    from donation_inspector.answers import Comparison, Measurement
+    from donation_inspector.answers import Comparison, Measurement, Variant
     from donation_inspector.inspection import Inspection
 
 REUSED = (Verdict.ALIASED, Verdict.DONOR)
@@ -69,7 +69,18 @@ def details(inspection: Inspection) -> str:
     if made.memory is not None and made.memory != jax.memory:
         saved = none.memory.total - made.memory.total
         sentence += f" With the pairs of the xDSL pass: {_saves(saved)}."
-    return sentence
+    return sentence + "".join(_lacking(inspection, variant) for variant in (jax, made))
+
+
+def _lacking(inspection: Inspection, variant: Variant) -> str:
+    """Pairs that were asked for and that XLA did not carry over into the compiled module."""
+    if not variant.missing_pairs:
+        return ""
+    argument, result = variant.missing_pairs[0]
+    path = inspection.results[result].path
+    first = f"{inspection.arguments[argument].path} with {'the result' if path == 'result' else f'result {path}'}"
+    more = "" if len(variant.missing_pairs) == 1 else f" and {len(variant.missing_pairs) - 1} more"
+    return f" The compiled {variant.name!r} lacks pairs that were asked for: {first}{more}."
 
 
 def measured_sentence(measurement: Measurement) -> str:

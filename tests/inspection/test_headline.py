@@ -1,0 +1,102 @@
+"""The sentences that come first, on figures made up for each of their cases."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import donation_inspector as di
+from donation_inspector import headline
+from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
+from donation_inspector.compiling import _key, _pass_key
+from donation_inspector.xla.results import Memory
+
+NONE = Memory(400, 300, 0, 100)
+
+
+@pytest.fixture
+def donated() -> di.Inspection:
+    square = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    return di.inspect(jax.jit(lambda w, x: w * x.sum(), donate_argnums=0), square, jnp.ones(4))
+
+
+def _answer(inspection: di.Inspection, jax_: Memory, made: Memory | None = None, missing: bool = False) -> None:
+    pairs = ((0, 0),) if missing else ()
+    variants = {
+        "none": Variant("none", NONE, {}, 1.0, "ok", None),
+        "jax": Variant("jax", jax_, {}, 1.0, "ok", None, pairs),
+        "pass": Variant("pass", made or jax_, {}, 1.0, "ok", None),
+    }
+    key = ("comparison", _key(inspection.donation), _pass_key(inspection.apply()))
+    inspection._subject.answers[key] = Comparison("cpu", inspection.pipeline, variants)
+
+
+def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], status: str = "ok") -> Measurement:
+    none, other = peaks
+    rows = {
+        "none": MeasuredVariant("none", none, None, 800, 0.1, "ok", None),
+        "jax": MeasuredVariant("jax", other, None, 500, 0.1, status, None if status == "ok" else "it broke"),
+        "pass": MeasuredVariant("pass", other, None, 500, 0.1, "ok", None),
+    }
+    answer = Measurement("cpu", "real", 3, rows, True)
+    key = ("measurement", _key(inspection.donation), _pass_key(inspection.apply()))
+    inspection._subject.answers[key] = answer
+    return answer
+
+
+def _text(inspection: di.Inspection, *, measured: bool = True) -> str:
+    return "".join(part.text for part in headline.headline(inspection, measured=measured))
+
+
+def test_before_a_compile_it_is_a_prediction(donated: di.Inspection) -> None:
+    assert _text(donated) == "16.4 KB of 16.4 KB donated can be reused for results."
+    assert headline.details(donated).startswith("Predicted from the program's order: at most ")
+
+
+def test_a_saving_is_named_with_its_share_and_what_was_measured(donated: di.Inspection) -> None:
+    _answer(donated, Memory(400, 300, 300, 100))
+    assert _text(donated) == "Donation saves 300 B of 800 B (38 %), compiled for cpu."
+    _measure(donated, (900, 610))
+    assert _text(donated) == "Donation saves 300 B of 800 B (38 %), compiled for cpu; measured 290 B."
+    assert _text(donated, measured=False) == "Donation saves 300 B of 800 B (38 %), compiled for cpu."
+
+
+def test_nothing_and_less_than_nothing_are_said_as_plainly(donated: di.Inspection) -> None:
+    _answer(donated, Memory(400, 300, 300, 400))
+    assert _text(donated) == "Donation saves nothing of 800 B, compiled for cpu."
+    _answer(donated, Memory(400, 300, 300, 500))
+    assert _text(donated) == "Donation costs 100 B more, compiled for cpu."
+
+
+def test_the_pass_is_named_where_it_differs_and_lost_pairs_too(donated: di.Inspection) -> None:
+    _answer(donated, Memory(400, 300, 300, 100), Memory(400, 300, 200, 100), missing=True)
+    details = headline.details(donated)
+    assert "With the pairs of the xDSL pass: saves 200 B." in details
+    assert "The compiled 'jax' lacks pairs that were asked for: w with the result." in details
+
+
+def test_runs_that_failed_are_named(donated: di.Inspection) -> None:
+    sentence = headline.measured_sentence(_measure(donated, (900, None), status="crashed"))
+    assert "jax: it broke" in sentence
+    assert "saves" not in sentence
+    unknown = headline.measured_sentence(_measure(donated, (None, None)))
+    assert "The peak is unknown on this system" in unknown
+
+
+def test_without_arrays_there_is_nothing_to_donate() -> None:
+    empty = di.inspect_ir("module { func.func public @main() { return } }")
+    assert "nothing to donate" in _text(empty)
+
+
+def test_the_line_to_change_names_what_is_chosen_and_what_could_be() -> None:
+    square = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+
+    def step(w: jax.Array, m: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return w + m * x.sum(), m * 2
+
+    plain = di.inspect(step, square, square, jnp.ones(4))
+    assert headline.fix(plain) == 'step = jax.jit(step, donate_argnames=("w", "m"))'
+    assert headline.fix(plain.donate("w", "m", "x")) == 'step = jax.jit(step, donate_argnames=("w", "m", "x"))'
+    jitted = di.inspect(jax.jit(step, donate_argnums=(0, 1)), square, square, jnp.ones(4))
+    assert headline.fix(jitted) is None
