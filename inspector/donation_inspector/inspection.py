@@ -274,9 +274,8 @@ class Inspection:
 
     @cached_property
     def _verdicts(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
-        signature, donation = self._subject.signature, self.donation
-        kept = {leaf.index for leaf in signature.arguments if leaf.position not in {None, *donation.positions}}
-        return decisions.verdicts(signature, donation, donated=self._donated, warned=self._donated & kept)
+        warned = self._subject.origin.warned(self._donated, self.donation)
+        return decisions.verdicts(self._subject.signature, self.donation, donated=self._donated, warned=warned)
 
     @cached_property
     def _applied(self) -> Applied:

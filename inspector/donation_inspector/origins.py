@@ -45,6 +45,10 @@ class FromFunction:
         """JAX's own pairing."""
         return lowering.decide(self._lowered, leaves)
 
+    def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:
+        """The leaves in JAX's warning "Some donated buffers were not usable"."""
+        return frozenset(notes.unusable(self.signature, donation, leaves))
+
     def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
         """JAX's warnings and silences for this donated set; what tracing itself had to say."""
         signature = self.signature
@@ -120,6 +124,10 @@ class FromFile:
     def decide(self, leaves: frozenset[int]) -> Donation:
         """What the file says about these leaves; the others first in, first out."""
         return pair_in_order(self.signature, self._written, leaves)
+
+    def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:  # noqa: ARG002
+        """JAX says nothing about a file."""
+        return frozenset()
 
     def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:  # noqa: ARG002
         """What is wrong with the file's own donation, whatever is donated now."""

@@ -53,6 +53,10 @@ class Origin(Protocol):
         """What becomes of exactly these donated leaves."""
         ...
 
+    def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:
+        """Those of the donated leaves that JAX names in its warning."""
+        ...
+
     def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
         """What is to be told when these leaves are donated, silent cases among it."""
         ...

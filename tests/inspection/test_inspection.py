@@ -173,3 +173,12 @@ def test_a_file_can_be_donated_too() -> None:
 def test_a_file_that_is_not_there_is_one_message(tmp_path: pathlib.Path) -> None:
     with pytest.raises(di.IRError, match="cannot be read: No such file"):
         di.inspect_ir(tmp_path / "missing.mlir")
+
+
+def test_jax_is_not_said_to_warn_about_a_file() -> None:
+    text = jax.jit(train).lower(PARAMS, STATE, BATCH).as_text()
+    of_file, of_function = di.inspect_ir(text), di.inspect(train, PARAMS, STATE, BATCH)
+    unusable = of_file.donate(of_file.arguments[-1].path).arguments[-1]
+    assert unusable.verdict is di.Verdict.UNUSABLE
+    assert "warns" not in unusable.reason
+    assert "warns" in of_function.donate("batch").arguments[-1].reason
