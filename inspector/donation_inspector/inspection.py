@@ -264,7 +264,14 @@ class Inspection:
         return f"<Inspection {self.name}: {len(self.arguments)} arguments, {donated} donated>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        return self._widget._repr_mimebundle_(**kwargs)
+        try:
+            widget = self._widget
+        except ModuleNotFoundError:
+            # Without anywidget a notebook still shows everything, only not interactive.
+            from donation_inspector import report
+
+            return {"text/plain": report.summary(self), "text/html": report.static_html(self)}
+        return widget._repr_mimebundle_(**kwargs)
 
     # ---- kept answers
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import pathlib
+import sys
 import weakref
 from typing import Any
 
@@ -182,3 +183,13 @@ def test_jax_is_not_said_to_warn_about_a_file() -> None:
     assert unusable.verdict is di.Verdict.UNUSABLE
     assert "warns" not in unusable.reason
     assert "warns" in of_function.donate("batch").arguments[-1].reason
+
+
+def test_without_anywidget_a_notebook_shows_the_static_report(
+    plain: di.Inspection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "donation_inspector.widget", raising=False)
+    bundle = plain._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    assert "Nothing is donated" in bundle["text/plain"]
