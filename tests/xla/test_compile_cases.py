@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
+import jax
 import pytest
 from jaxlib.mlir import ir
 
@@ -45,6 +47,25 @@ def compiled() -> dict[str, Compiled]:
     return compile_variants(both)
 
 
+def expected_memory(name: str, variant: str) -> dict[str, int]:
+    """The recorded facts; under another jax than theirs, what JAX's own compile says in this process."""
+    if jax.__version__ == case_loader.expect(name)["jax"]:
+        return dict(case_loader.expect(name)[KINDS[variant]])
+    case = case_loader.load(name).make()
+    options = dict(case["jit_kwargs"])
+    if variant == "none":
+        options = {key: value for key, value in options.items() if not key.startswith("donate")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stats = jax.jit(case["fn"], **options).lower(*case["args"], **case["kwargs"]).compile().memory_analysis()
+    return {
+        "arg": stats.argument_size_in_bytes,
+        "out": stats.output_size_in_bytes,
+        "alias": stats.alias_size_in_bytes,
+        "temp": stats.temp_size_in_bytes,
+    }
+
+
 @pytest.mark.parametrize("variant", ["jax", "none"])
 @pytest.mark.parametrize("name", case_loader.CASE_NAMES)
 def test_memory_of_the_case(compiled: dict[str, Compiled], name: str, variant: str) -> None:
@@ -53,7 +74,7 @@ def test_memory_of_the_case(compiled: dict[str, Compiled], name: str, variant: s
     assert answer.memory is not None
     assert answer.seconds is not None
     assert answer.seconds > 0
-    memory, expected = answer.memory, case_loader.expect(name)[KINDS[variant]]
+    memory, expected = answer.memory, expected_memory(name, variant)
     actual = {"arg": memory.argument, "out": memory.output, "alias": memory.alias, "temp": memory.temp}
     unstable = {field.rpartition(".")[2] for field in case_loader.unstable(name)}
     assert {k: v for k, v in actual.items() if k not in unstable} == {

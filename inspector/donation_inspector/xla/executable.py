@@ -19,7 +19,6 @@ _backends: Any = importlib.import_module("jax.extend.backend")
 
 # JAX's public compile takes only what it lowered itself; an edited module needs the client's own types.
 _client: Any = importlib.import_module("jaxlib._jax")
-_hlo: Any = importlib.import_module("jaxlib._hlo")
 
 _ALIAS_FIELD = re.compile(r"input_output_alias=\{ (.*?) \}(?:,|$)")
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}, (?:may|must)-alias\)")
@@ -88,9 +87,11 @@ def _refusal(program: Program, message: str) -> str:
 
 def _input_output_alias(executable: Any) -> dict[int, int]:
     """Argument position → result position, as the header of the compiled module says."""
-    options = _hlo.HloPrintOptions.short_parsable()
+    module = executable.hlo_modules()[0]
+    # the options' home differs between versions of jaxlib; it is the module's own
+    options = importlib.import_module(type(module).__module__).HloPrintOptions.short_parsable()
     options.print_large_constants = False
-    header = executable.hlo_modules()[0].to_string(options).split("\n", 1)[0]
+    header = module.to_string(options).split("\n", 1)[0]
     field = _ALIAS_FIELD.search(header)
     if field is None:
         return {}
