@@ -79,7 +79,7 @@ def _forgetful(imported: Imported) -> Imported:
     return replace(imported, attributes=attributes, locations=LocationsToXdsl())
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != GPT])
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in (GPT, "31_unrolled_200_layers")])
 def test_what_xdsl_holds_is_enough(name: str) -> None:
     """A pass's own attributes, equal to the importer's or not, are written out and read by MLIR."""
     imported = import_module(module(name))

@@ -100,7 +100,7 @@ class _Importer:
             operands = [values[value] for value in operation.operands]
         except KeyError:
             operands = None
-        results = operation.results
+        results = list(operation.results)
         types = self.attributes.types
         made = cls.__new__(cls)
         Operation.__init__(
