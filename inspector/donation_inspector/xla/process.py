@@ -32,7 +32,7 @@ _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from donation_inspector.xla.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
-_POLL_SECONDS = 0.05
+_POLL_MILLISECONDS = 50
 _STDERR_BYTES = 4000
 _STDERR_LINES = 12
 _DEVICE_COUNT_FLAG = re.compile(r"--xla_force_host_platform_device_count=\S*")
@@ -86,6 +86,8 @@ class Child:
         Ends at once when `cancel` is set, the deadline has passed or the child has died; `failure` then says which.
         """
         decoder = Decoder()
+        waiting = select.poll()
+        waiting.register(self._pipe, select.POLLIN)
         while True:
             if cancel is not None and cancel.is_set():
                 self.failure = Failure("cancelled", "Cancelled.")
@@ -93,7 +95,7 @@ class Child:
             if deadline is not None and time.monotonic() >= deadline:
                 self.failure = Failure("timed out", "Timed out.")
                 return
-            if not select.select([self._pipe], [], [], _POLL_SECONDS)[0]:
+            if not waiting.poll(_POLL_MILLISECONDS):
                 continue
             data = os.read(self._pipe, 1 << 16)
             if not data:
