@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.errors import IRError
-from donation_inspector.frameworks import step
+from donation_inspector.frameworks import jitting, step
 from donation_inspector.ir import entry, source
 from donation_inspector.ir.importer import import_module
 from donation_inspector.signature import Donation, Signature
@@ -32,6 +32,7 @@ class FromFunction:
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
         self._lowered = dataclasses.replace(lowered, inputs=())
         self.name: str = lowered.name
+        self._jit = jitting.call_that_jits(fn)
         self._platform = lowered.platform
         self.module: Any = lowered.module
         self.signature: Signature = lowered.signature
@@ -63,11 +64,10 @@ class FromFunction:
         return tuple(str(note) for note in (*of_set, *of_trace))
 
     def line_that_donates(self, names: Sequence[str]) -> str | None:
-        """`jax.jit` with `donate_argnames`; None where an argument has no name of its own."""
-        if not all(name.isidentifier() for name in (*names, self.name)):
+        """The jit with `donate_argnames`; None where the function or an argument has no name of its own."""
+        if self._jit is None or not all(name.isidentifier() for name in names):
             return None
-        written = "".join(f'"{name}", ' for name in names).rstrip()
-        return f"{self.name} = jax.jit({self.name}, donate_argnames=({written if len(names) == 1 else written[:-1]}))"
+        return f"{self.name} = {self._jit}donate_argnames={jitting.names_tuple(tuple(names))})"
 
     def jaxpr(self) -> str | None:
         """The traced program as JAX prints it."""

@@ -136,6 +136,15 @@ def asks_for_donation(jitted: Any) -> bool | None:
     return None if info is None else bool(info.donate_argnums or info.donate_argnames)
 
 
+def static_names(fn: Any) -> tuple[str, ...] | None:
+    """The static arguments of a `jax.jit` function, () for any other; None where some are known by number alone."""
+    info: Any = getattr(fn, "_jit_info", None)
+    if info is None:
+        return ()
+    names = tuple(info.static_argnames or ())
+    return None if len(names) < len(info.static_argnums or ()) else names
+
+
 def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequence[Any] | None) -> Stage:
     """Trace a function that has `.trace` or `.lower`.
 
