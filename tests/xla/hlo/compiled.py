@@ -1,0 +1,78 @@
+"""What XLA says of a compiled program: its HloProto, and its own live ranges as it prints them."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+
+import case_loader
+from donation_inspector.xla.hlo.buffers import Buffers, read_buffers
+from xla.hlo.programs import sources
+
+_TIME = re.compile(r"^    (\d+):(\S+)$", re.M)
+_RANGE = re.compile(r"^    (\S+?)\{([\d,]*)\}:(\d+)-(\d+)$", re.M)
+
+PROGRAMS = [f"{name} {variant}" for name in (*sources(), *case_loader.CASE_NAMES) for variant in ("jax", "none")]
+"""Every program as JAX compiles it, and as it compiles it without donation."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`schedule` and `ranges` are XLA's: instruction names, and (instruction, index) to (start, end).
+
+    `memory` is XLA's CompiledMemoryStats, `text` the compiled module.
+    """
+
+    proto: bytes
+    schedule: tuple[str, ...]
+    ranges: dict[tuple[str, tuple[int, ...]], tuple[int, int]]
+    memory: Any
+    text: str
+
+
+@cache
+def answer(program: str) -> Answer:
+    """One of PROGRAMS, compiled once for all tests."""
+    name, variant = program.split()
+    if name in case_loader.CASE_NAMES:
+        case = case_loader.load(name).make()
+        fn, args, kwargs, jit = case["fn"], tuple(case["args"]), case["kwargs"], dict(case["jit_kwargs"])
+    else:
+        source = sources()[name]
+        fn, args, kwargs, jit = source.fn, source.args, {}, {**source.jit, "donate_argnums": source.donate}
+    if variant == "none":
+        jit = {option: value for option, value in jit.items() if not option.startswith("donate")}
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        # donated buffers that are not usable
+        warnings.simplefilter("ignore")
+        compiled = (
+            jax.jit(fn, **jit)
+            .lower(*args, **kwargs)
+            .compile({"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": True})
+        )
+        (proto,) = Path(folder).glob("*after_optimizations.hlo.pb")
+        (printed,) = Path(folder).glob("*after_optimizations-live-range.txt")
+        text = printed.read_text()
+        return Answer(
+            proto=proto.read_bytes(),
+            schedule=tuple(name for _, name in _TIME.findall(text)),
+            ranges={
+                (name, tuple(int(part) for part in index.split(",") if part)): (int(start), int(end))
+                for name, index, start, end in _RANGE.findall(text)
+            },
+            memory=compiled.memory_analysis(),
+            text=compiled.as_text() or "",
+        )
+
+
+@cache
+def buffers(program: str) -> Buffers:
+    """Ours of one of PROGRAMS."""
+    return read_buffers(answer(program).proto)
