@@ -62,9 +62,9 @@ def tracked_text() -> Iterator[tuple[str, str]]:
 
 
 def test_no_file_names_the_machine_it_was_written_on() -> None:
-    # Notebook outputs and built files carry absolute paths most easily.
+    # Notebook outputs and built files carry absolute paths most easily. An invented home is that of "me" or "you".
     homes = "|".join(map(re.escape, sorted({str(ROOT), str(Path.home())} - {"/"})))
-    machine = re.compile(rf"(?<![\w./-])(?:(?:{homes})\b|/home/\w+|/Users/\w+|/root/)")
+    machine = re.compile(rf"(?<![\w./-])(?:(?:{homes})\b|/(?:home|Users)/(?!(?:me|you)/)\w+|/root/)")
     found = [
         f"{name}:{text.count(chr(10), 0, match.start()) + 1}: {match.group()}"
         for name, text in tracked_text()
