@@ -82,7 +82,11 @@ def _constants(draw: st.DrawFn) -> tuple[str, Any]:
 
 def _import(name: str, bits: Any) -> tuple[Imported, ir.Attribute]:
     with _CONTEXT, ir.Location.unknown():
-        constant = ir.DenseElementsAttr.get(bits, type=ir.Type.parse(name), shape=[len(bits)])
+        if name == "i1":
+            words = ", ".join("true" if bit else "false" for bit in bits)
+            constant = ir.Attribute.parse(f"dense<{f'[{words}]' if words else ''}> : tensor<{len(bits)}xi1>")
+        else:
+            constant = ir.DenseElementsAttr.get(bits, type=ir.Type.parse(name), shape=[len(bits)])
         module = ir.Module.create()
         ir.Operation.create(
             "stablehlo.constant",

@@ -88,8 +88,20 @@ def to_jaxlib(constant: DenseIntOrFPElementsAttr, element: ir.Type) -> ir.Attrib
         raise ValueError(f"no raw form for elements of type {constant.type.element_type}")
     array: Any = np.frombuffer(constant.data.data, storage)
     if isinstance(constant.type.element_type, IntegerType) and constant.type.element_type.width.data == 1:
-        array = array != 0
+        return _booleans(array != 0, element, list(constant.type.get_shape()))
     return ir.DenseElementsAttr.get(array, type=element, shape=list(constant.type.get_shape()))
+
+
+def _booleans(flags: Any, element: ir.Type, shape: list[int]) -> ir.Attribute:
+    try:
+        return ir.DenseElementsAttr.get(flags, type=element, shape=shape)
+    except ValueError:
+        # jaxlib before 0.10 takes them as bits, where it does not see a splat
+        if flags.all() or not flags.any():
+            value = ir.IntegerAttr.get(element, int(flags[0]))
+            return ir.DenseElementsAttr.get_splat(ir.RankedTensorType.get(shape, element), value)
+        bits: Any = np.packbits(flags, bitorder="little")
+        return ir.DenseElementsAttr.get(bits, type=element, shape=shape)
 
 
 def _checked(data: bytes, type: Any, text: str) -> Attribute | None:

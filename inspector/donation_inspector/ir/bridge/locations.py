@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any
 
 from jaxlib.mlir import ir
 from xdsl.dialects.builtin import (
@@ -26,6 +26,16 @@ from xdsl.ir import Attribute
 
 from donation_inspector.ir.location import RANGE, parts
 
+_CLASSES: dict[str, Any] = {
+    kind: getattr(ir, name, None)
+    for kind, name in {
+        "file": "FileLineColLoc",
+        "name": "NameLoc",
+        "callsite": "CallSiteLoc",
+        "fused": "FusedLoc",
+    }.items()
+}
+
 
 class LocationsToXdsl:
     """Locations of one jaxlib module as xDSL's. `made` keeps what each was made from, for the way back."""
@@ -40,21 +50,21 @@ class LocationsToXdsl:
             known = self.made[key] = (self._convert(location), location)
         return known[0]
 
-    def _convert(self, location: ir.Location) -> LocationAttr:
-        if isinstance(location, ir.FileLineColLoc):
+    def _convert(self, location: Any) -> LocationAttr:
+        if _is_a(location, "file"):
             start = _file(location.filename, location.start_line, location.start_col)
             end = _file(location.filename, location.end_line, location.end_col)
             # xDSL has no range: it stands as its two ends
             return start if start == end else _fused([start, end], RANGE)
-        if isinstance(location, ir.NameLoc):
+        if _is_a(location, "name"):
             return NameLoc(StringAttr(location.name_str), self(location.child_loc))
-        if isinstance(location, ir.CallSiteLoc):
+        if _is_a(location, "callsite"):
             return CallSiteLoc(self(location.callee), self(location.caller))
-        if isinstance(location, ir.FusedLoc):
+        if _is_a(location, "fused"):
             text = str(location)
             # the bindings don't give the metadata: all of the text stands for it
             metadata = StringAttr(text) if text.startswith("loc(fused<") else NoneAttr()
-            return _fused([self(cast(ir.Location, part)) for part in location.locations], metadata)
+            return _fused([self(part) for part in location.locations], metadata)
         text = str(location)
         return UNKNOWN_LOC if text == "loc(unknown)" else _fused([], StringAttr(text))
 
@@ -88,6 +98,12 @@ class LocationsToJaxlib:
                 return ir.Location.file(name, line, column, end, end_column)
             return ir.Location.fused([self(part) for part in inner])
         return ir.Location.unknown()
+
+
+def _is_a(location: Any, kind: str) -> bool:
+    """Whether it is a location of this kind: jaxlib before 0.10 tells so itself, later it has a class for each."""
+    told: Any = getattr(location, f"is_a_{kind}", None)
+    return isinstance(location, _CLASSES[kind]) if told is None else bool(told())
 
 
 def _fused(locations: Sequence[Attribute], metadata: Attribute) -> FusedLoc:
