@@ -70,6 +70,20 @@ def test_keys_and_numbers_reach_the_child() -> None:
 def test_a_numpy_view_and_a_reference_reach_the_child() -> None:
     every_other = np.arange(64, dtype=np.float32).reshape(8, 8)[:, ::2]
     assert hashes(lambda a: a + 1, every_other) == (sha256(every_other + 1),)
+    closed_over = jax.new_ref(jnp.asarray(every_other))
+    assert sha256(every_other * 2) in hashes(lambda a: closed_over[...] * a, 2.0)
+
+
+def test_a_reference_that_is_an_argument_reaches_the_child() -> None:
+    values = np.arange(32, dtype=np.float32).reshape(8, 4)
+    reference = jax.new_ref(jnp.asarray(values))
+
+    def double(ref: Any) -> Any:
+        ref[...] *= 2
+        return ref[...].sum()
+
+    assert sha256(values * 2) in hashes(double, reference)
+    assert np.array_equal(reference[...], values)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -84,8 +84,8 @@ def _as_buffer(described: Input, value: Any) -> np.ndarray[Any, Any]:
             f"Argument {described.position} ({described.logical_dtype}{list(described.shape)}) was deleted, "
             "because a call donated it; pass a live array, or measure with generated inputs."
         )
-    if described.kind == "ref":
-        value = value[...]
+    if isinstance(value, jax.Ref):
+        value = cast(Any, value)[...]
     if described.logical_dtype.startswith("key<"):
         value = jax.random.key_data(value)
     # a Python number has the type that JAX gave it
