@@ -294,6 +294,10 @@ def branching(x: Any) -> Any:
     return x if x.sum() > 0 else -x
 
 
+def yielding(x: Any) -> Any:
+    yield x
+
+
 def deleted() -> Any:
     array = jnp.ones(3)
     array.delete()
@@ -304,6 +308,9 @@ def deleted() -> Any:
     ("fn", "args", "kwargs", "message"),
     [
         (3, (), {}, r"^3 \(int\) is no function"),
+        (jnp.ones((2, 2)), (), {}, r"\(ArrayImpl\) is no function"),
+        ("step", (X,), {}, r"^'step' \(str\) is no function"),
+        (yielding, (X,), {}, r"^yielding cannot be traced: TypeError: .*generator function"),
         (jax.jit(jnp.sin).trace(X), (X,), {}, "already holds its arguments"),
         (jax.jit(jnp.sin).lower(X), (), {"x": X}, "already holds its arguments"),
         (jax.jit(jnp.sin).lower(X).compile(), (), {}, "compiled function no longer holds its program"),

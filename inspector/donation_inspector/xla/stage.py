@@ -14,12 +14,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 from donation_inspector.errors import DonationInspectorError, TraceError
 from donation_inspector.xla import explain, internals
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
+
+_DATA: tuple[type[Any], ...] = (str, bytes, np.ndarray, np.generic, jax.Array)
+"""What has a `.lower` or a `.trace` of another meaning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +59,9 @@ def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
             )
         return _of_ready(ready)
     fn, args, kwargs = bind(fn, args, kwargs)
-    if not callable(fn) and not _has_stages(fn):
+    if isinstance(fn, _DATA) or not (callable(fn) or _has_stages(fn)):
         raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
-    jitted: Any = fn if _has_stages(fn) else internals.jit(fn)
+    jitted: Any = fn if _has_stages(fn) else attempt(_name(fn), internals.jit, (fn,), {})
     return trace(jitted, args, kwargs, name=_name(fn), inputs=flat_inputs(jitted, args, kwargs))
 
 
