@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.passes import ModulePass
 
 from donation_inspector.answers import Applied
+from donation_inspector.errors import PassError
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.text import diff, donated, materialized, pretty
 from donation_inspector.passes.hazards import diagnose
@@ -22,11 +23,16 @@ REAL_PASS = "jax-use-donated-arguments"
 
 
 def pipeline_name(pipeline: Pipeline) -> str:
-    """The pipeline as xdsl-opt writes it."""
+    """The pipeline as xdsl-opt writes it. Raises PassError for what is neither text nor passes."""
     if isinstance(pipeline, str):
         return pipeline
-    passes = [pipeline] if isinstance(pipeline, ModulePass) else list(pipeline)
-    return ",".join(str(one.pipeline_pass_spec()) for one in passes)
+    passes: Any = [pipeline] if isinstance(pipeline, ModulePass) else pipeline
+    if not isinstance(passes, list | tuple) or not all(isinstance(one, ModulePass) for one in cast(Any, passes)):
+        raise PassError(
+            f"A pipeline is text as for xdsl-opt, such as {REAL_PASS!r}, or ModulePass objects: this is of type "
+            f"{type(pipeline).__name__}."
+        )
+    return ",".join(str(one.pipeline_pass_spec()) for one in cast(Sequence[ModulePass], passes))
 
 
 def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from donation_inspector.answers import VARIANTS, Applied, Comparison, MeasuredVariant, Measurement, Variant
 from donation_inspector.errors import CompileError, MeasureError
@@ -71,8 +71,10 @@ def measure(
     """Run every variant anew; see `Inspection.measure`."""
     if inputs not in INPUTS:
         raise MeasureError(f"inputs={inputs!r} is neither of {', '.join(map(repr, INPUTS))}")
-    if runs < 1 or timeout <= 0:
-        raise MeasureError(f"runs={runs}, timeout={timeout}: at least one run and more than 0 seconds are needed")
+    # a NaN fails every comparison
+    numbers = isinstance(cast(object, runs), int) and isinstance(cast(object, timeout), int | float)
+    if not (numbers and runs >= 1 and timeout > 0):
+        raise MeasureError(f"runs={runs!r}, timeout={timeout!r}: at least one run and more than 0 seconds are needed")
     variants = _variants(donation, applied)
     distinct = _distinct(variants)
     values, description = _values(subject, inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import reprlib
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -154,8 +155,13 @@ def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:
     """The module's text or bytecode, and the name to show."""
     if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given or not given.strip())):
         return given, "module"
-    path = pathlib.Path(given)
     try:
+        path = pathlib.Path(given)
         return path.read_bytes(), path.name
+    except (TypeError, ValueError):
+        raise IRError(
+            f"{reprlib.repr(given)} ({type(given).__name__}) is no MLIR text, bytecode or path. Give one of these; "
+            "for a function, use inspect."
+        ) from None
     except OSError as error:
-        raise IRError(f"{path} cannot be read: {error.strerror}. Give MLIR text, bytecode or a file.") from None
+        raise IRError(f"{given} cannot be read: {error.strerror}. Give MLIR text, bytecode or a file.") from None

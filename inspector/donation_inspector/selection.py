@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import cast
 
 from donation_inspector.errors import PathError
 from donation_inspector.signature import Leaf, Signature
@@ -17,6 +18,11 @@ def select(signature: Signature, paths: Iterable[str]) -> frozenset[int]:
     """
     chosen: set[int] = set()
     for path in paths:
+        if not isinstance(cast(object, path), str):
+            raise PathError(
+                f"a path is text, such as 'params', and this is of type {type(path).__name__}; "
+                f"the {_roots(signature.arguments)}"
+            )
         found = [leaf.index for leaf in signature.arguments if _is_below(leaf.path, path)]
         if not found:
             raise PathError(_unknown(signature.arguments, path))
@@ -36,6 +42,10 @@ def _unknown(leaves: tuple[Leaf, ...], path: str) -> str:
     near = difflib.get_close_matches(path, candidates, 3, cutoff=0.5)
     if near:
         return f"no argument {path!r}; near it: {', '.join(near)}"
-    shown = list(names)[:8]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
-    return f"no argument {path!r}; the arguments are {', '.join(shown)}{more}"
+    return f"no argument {path!r}; the {_roots(leaves)}"
+
+
+def _roots(leaves: tuple[Leaf, ...]) -> str:
+    names = list(dict.fromkeys(leaf.root for leaf in leaves))
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return f"arguments are {', '.join(names[:8])}{more}"

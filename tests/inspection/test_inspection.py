@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from xdsl.transforms.canonicalize import CanonicalizePass
 
 import donation_inspector as di
 from donation_inspector.origins import HeldInput
@@ -103,14 +104,39 @@ def test_a_path_that_does_not_exist_names_the_near_ones(plain: di.Inspection) ->
         plain.donate("param")
 
 
+@pytest.mark.parametrize("path", [0, None, ["params"], PARAMS])
+def test_what_is_no_path_is_told(plain: di.Inspection, path: Any) -> None:
+    with pytest.raises(di.PathError, match=r"a path is text.*of type \w+; the arguments are params, state, batch"):
+        plain.donate(path)
+
+
+@pytest.mark.parametrize("pipeline", [42, [42], ["canonicalize"], b"canonicalize", CanonicalizePass])
+def test_what_is_no_pipeline_is_told(plain: di.Inspection, pipeline: Any) -> None:
+    with pytest.raises(di.PassError, match=r"A pipeline is text.*of type \w+"):
+        plain.apply(pipeline)
+    with pytest.raises(di.PassError, match=r"A pipeline is text"):
+        plain.with_pipeline(pipeline).report()
+
+
 def test_a_target_that_is_not_here_is_told(plain: di.Inspection) -> None:
     with pytest.raises(di.CompileError, match=r"no target 'moon'.*'cpu'"):
         plain.compare("moon")
 
 
-@pytest.mark.parametrize(("inputs", "runs", "timeout"), [("imaginary", 1, 1.0), ("real", 0, 1.0), ("real", 1, 0.0)])
+@pytest.mark.parametrize(
+    ("inputs", "runs", "timeout"),
+    [
+        ("imaginary", 1, 1.0),
+        ("real", 0, 1.0),
+        ("real", 1, 0.0),
+        ("real", 2.5, 1.0),
+        ("real", "3", 1.0),
+        ("real", 1, float("nan")),
+        ("real", 1, "1"),
+    ],
+)
 def test_measure_refuses_arguments_that_make_no_sense(
-    plain: di.Inspection, inputs: str, runs: int, timeout: float
+    plain: di.Inspection, inputs: str, runs: Any, timeout: Any
 ) -> None:
     with pytest.raises(di.MeasureError):
         plain.measure(inputs, runs, timeout)
@@ -174,6 +200,12 @@ def test_a_file_can_be_donated_too() -> None:
 def test_a_file_that_is_not_there_is_one_message(tmp_path: pathlib.Path) -> None:
     with pytest.raises(di.IRError, match="cannot be read: No such file"):
         di.inspect_ir(tmp_path / "missing.mlir")
+
+
+@pytest.mark.parametrize("source", [42, None, ["module {}"], "a\0b", len])
+def test_what_is_no_source_is_one_message(source: Any) -> None:
+    with pytest.raises(di.IRError, match="is no MLIR text, bytecode or path"):
+        di.inspect_ir(source)
 
 
 def test_jax_is_not_said_to_warn_about_a_file() -> None:
