@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -42,6 +45,7 @@ def test_it_prints_the_report_and_writes_the_page(
         (["missing.mlir"], "cannot be read"),
         (["{swap}", "-p", "no-such-pass"], "no pass 'no-such-pass'"),
         (["{swap}", "--donate", "arg7"], "no argument 'arg7'"),
+        (["{swap}", "--html", "{swap}/page.html"], "cannot be written: Not a directory"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_one(
@@ -53,3 +57,12 @@ def test_an_error_is_one_line_and_exit_code_one(
     assert words in captured.err
     assert captured.err.startswith("donation-inspector: ")
     assert "Traceback" not in captured.err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(swap: pathlib.Path) -> None:
+    command = [sys.executable, "-c", "from donation_inspector.cli import main; raise SystemExit(main())"]
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as closed:
+        run = subprocess.run([*command, "inspect", str(swap)], stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -21,13 +22,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
             inspection = inspection.donate(*options.donate)
         if options.compare:
             inspection.compare()
+        report = inspection.report()
         if options.html:
             inspection.to_html(options.html)
-        print(inspection.report())
     except DonationInspectorError as error:
-        print(f"donation-inspector: {error}", file=sys.stderr)
-        return 1
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{options.html} cannot be written: {error.strerror}.")
+    try:
+        print(report, flush=True)
+    except BrokenPipeError:
+        # whoever reads has seen enough (`| head`); Python must not try again when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _fail(message: str) -> int:
+    print(f"donation-inspector: {message}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:
