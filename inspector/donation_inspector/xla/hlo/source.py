@@ -9,7 +9,7 @@ from donation_inspector.xla.hlo.proto import OpMetadata, StackFrameIndexProto
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call in a Python stack; `line` counts from 1, 0 where it is not known."""
+    """One call in a Python stack; `line` counts from 1, and is 0 where it is not known, `column` counts from 0."""
 
     file: str
     function: str
