@@ -20,6 +20,8 @@ module {
 }
 """
 
+COMMAND = [sys.executable, "-c", "from donation_inspector.cli import main; raise SystemExit(main())"]
+
 
 @pytest.fixture
 def swap(tmp_path: pathlib.Path) -> pathlib.Path:
@@ -60,9 +62,15 @@ def test_an_error_is_one_line_and_exit_code_one(
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(swap: pathlib.Path) -> None:
-    command = [sys.executable, "-c", "from donation_inspector.cli import main; raise SystemExit(main())"]
     read, write = os.pipe()
     os.close(read)
     with open(write, "wb") as closed:
-        run = subprocess.run([*command, "inspect", str(swap)], stdout=closed, stderr=subprocess.PIPE, text=True)
+        run = subprocess.run([*COMMAND, "inspect", str(swap)], stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_xlas_own_log_stays_as_quiet_as_jax_keeps_it(swap: pathlib.Path) -> None:
+    # as in a shell that JAX has not been imported in
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    run = subprocess.run([*COMMAND, "inspect", str(swap)], env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
