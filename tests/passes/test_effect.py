@@ -172,3 +172,9 @@ def test_a_renamed_entry_function_has_another_signature() -> None:
     after = BEFORE.clone()
     after.properties["sym_name"] = type(after.sym_name)("other")
     assert read_effect(BEFORE, after).why_not == "it changes the signature of the function"
+
+
+def test_another_attribute_of_the_function_is_told() -> None:
+    after = BEFORE.clone()
+    after.attributes["execution_thread"] = type(after.sym_name)("host")
+    assert read_effect(BEFORE, after).why_not == "it changes attributes of the function"

@@ -259,3 +259,18 @@ def test_errors_come_first() -> None:
         }}
     """
     assert [found.severity for found in diagnostics(text, named("d a b", "[0] [1]"))] == ["error", "note"]
+
+
+def test_a_pipeline_that_leaves_a_result_without_a_buffer_is_not_said_to_have_used_it() -> None:
+    module_text = f"""
+        func.func @main(%a: {T} {A0}) -> {T} {{
+          %r = "test.op"(%a) : ({T}) -> {T}
+          func.return %r : {T}
+        }}
+    """
+    func, donation = parse_entry(module_text)
+    module = ModuleOp([func.clone()])
+    _, effect = apply_pipeline(module, donation, "canonicalize")
+    (unused,) = diagnose(func, donation, effect, signature=named("x", "result"), liveness=Liveness(func))
+    assert unused.code == "left-unused"
+    assert unused.message.endswith("it leaves results of its type without a buffer.")

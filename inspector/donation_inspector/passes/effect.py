@@ -202,7 +202,14 @@ def _compare_signatures(before: FuncOp, after: FuncOp) -> str | None:
         return "it changes the signature of the function"
     if before.res_attrs != after.res_attrs or _other_attributes(before) != _other_attributes(after):
         return "it changes attributes of arguments or results besides donation"
+    if _own_attributes(before) != _own_attributes(after):
+        return "it changes attributes of the function"
     return None
+
+
+def _own_attributes(func: FuncOp) -> dict[str, Attribute]:
+    compared = {"function_type", "sym_name", "arg_attrs", "res_attrs"}
+    return {name: value for name, value in {**func.attributes, **func.properties}.items() if name not in compared}
 
 
 def _other_attributes(func: FuncOp) -> list[dict[str, Attribute]]:

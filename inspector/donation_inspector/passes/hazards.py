@@ -67,6 +67,13 @@ class _Case:
         self.writes = effect.materializations.ops
         """(result position of the value, argument that it is written into), in the order of the operations."""
 
+    @property
+    def unwritten(self) -> list[int]:
+        """The results that are returned as they were, written into no argument."""
+        kept = [position for position in range(len(self.returned)) if position not in self.effect.removed_results]
+        after = self.effect.materializations.returned
+        return [position for position, written in zip(kept, after, strict=False) if written is None]
+
     def argument(self, position: int) -> str:
         leaf = self.arguments.get(position)
         return f"%arg{position}" if leaf is None else leaf.path
@@ -183,15 +190,21 @@ def _stale_result_attributes(case: _Case) -> Iterator[Diagnostic]:
 def _left_unused(case: _Case) -> Iterator[Diagnostic]:
     if case.blocks > 1:
         return
-    for position in sorted(set(case.donation.aliases) - set(case.pairs)):
-        type_ = case.func.args[position].type
-        alike = sum(value.type == type_ for value in case.returned)
-        why = "no result has its type" if not alike else "every result of its type went to other donated arguments"
+    unwritten = case.unwritten
+    for argument in sorted(set(case.donation.aliases) - set(case.pairs)):
+        type_ = case.func.args[argument].type
+        alike = [value.type == type_ for value in case.returned]
+        if not any(alike):
+            why = "no result has its type"
+        elif any(alike[position] for position in unwritten):
+            why = "it leaves results of its type without a buffer"
+        else:
+            why = "every result of its type went to other donated arguments"
         yield Diagnostic(
             "warning",
             "left-unused",
-            f"{case.argument(position)} is donated, but the pass does not use it and does not say so: {why}.",
-            argument=position,
+            f"{case.argument(argument)} is donated, but the pass does not use it and does not say so: {why}.",
+            argument=argument,
         )
 
 
