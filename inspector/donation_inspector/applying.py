@@ -10,7 +10,8 @@ from xdsl.passes import ModulePass
 from donation_inspector.answers import Applied
 from donation_inspector.errors import PassError
 from donation_inspector.ir.exporter import to_jaxlib
-from donation_inspector.ir.text import diff, donated, materialized, pretty
+from donation_inspector.ir.text import Text, diff, donated, materialized, pretty
+from donation_inspector.passes.effect import Effect
 from donation_inspector.passes.hazards import diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
 from donation_inspector.signature import Donation
@@ -46,11 +47,13 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
         before = donated(subject.text, subject.origin.module, donation)
         if name == REAL_PASS:
             effect = apply_default(subject.func, donation)
-            after = materialized(before, subject.origin.module, effect.donation_left, effect.materializations)
+            if effect.other_functions:
+                # Only the whole module shows what the pass did to functions besides the entry.
+                after = _whole(subject, donation, name)[0]
+            else:
+                after = materialized(before, subject.origin.module, effect.donation_left, effect.materializations)
         else:
-            passes = [pipeline] if isinstance(pipeline, ModulePass) else pipeline
-            module, effect = apply_pipeline(subject.imported.module, donation, passes)
-            after = pretty(to_jaxlib(subject.imported, module))
+            after, effect = _whole(subject, donation, [pipeline] if isinstance(pipeline, ModulePass) else pipeline)
         diagnostics = diagnose(
             subject.func, donation, effect, signature=subject.signature, liveness=subject.ranges.liveness
         )
@@ -65,6 +68,11 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
             text_before=before,
             text_after=after,
         )
+
+
+def _whole(subject: Subject, donation: Donation, pipeline: str | Sequence[ModulePass]) -> tuple[Text, Effect]:
+    module, effect = apply_pipeline(subject.imported.module, donation, pipeline)
+    return pretty(to_jaxlib(subject.imported, module)), effect
 
 
 def _by_leaf(subject: Subject, pairs: Sequence[tuple[int, int]]) -> Mapping[int, int]:
