@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,12 +23,14 @@ def compile_variants(
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
     timeout: float | None = None,
+    hlo: bool = False,
 ) -> dict[str, Compiled]:
     """Compile every program, one after the other, and report each under its name.
 
     Nothing is raised for a variant: one that XLA refuses, or whose compile kills the process, says so in `error`, and
     the others are compiled all the same. After `timeout` seconds for all together, when `cancel` is set, or on Ctrl-C,
     the child is ended at once; what was finished keeps its result and the rest is "timed out" or "cancelled".
+    With `hlo` each answer has the compiled module's HloProto, for `hlo.buffers.read_buffers`.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     done: dict[str, Compiled] = {}
@@ -36,7 +39,10 @@ def compile_variants(
             env = environment(programs[waiting[0]])
             together = tuple((name, programs[name]) for name in waiting if environment(programs[name]) == env)
             failure: Failure | None = None
-            with child(CompileJob(together), env) as worker:
+            with (
+                tempfile.TemporaryDirectory(prefix="donation-inspector-") as folder,
+                child(CompileJob(together, folder if hlo else None), env) as worker,
+            ):
                 for event in worker.events(cancel=cancel, deadline=deadline):
                     if isinstance(event, CompileDone):
                         done[event.name] = event.compiled

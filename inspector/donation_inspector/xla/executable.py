@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from donation_inspector.xla import internals
+from donation_inspector.xla import dump, internals
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled, Memory
 
@@ -43,9 +43,14 @@ def parse(program: Program) -> Any:
     return module.parse(program.bytecode)
 
 
-def compile_program(program: Program) -> tuple[Compiled, Any]:
-    """XLA's answer to one program, and its `LoadedExecutable` (None where XLA refused)."""
+def compile_program(program: Program, folder: str | None = None) -> tuple[Compiled, Any]:
+    """XLA's answer to one program, and its `LoadedExecutable` (None where XLA refused).
+
+    `folder` must be empty, and is empty again afterwards; with it the answer has its `hlo`.
+    """
     options = _client.CompileOptions.ParseFromString(program.compile_options)
+    if folder is not None:
+        dump.ask(options, folder)
     devices = _client.DeviceList(devices_of(program))
     executable: Any
     started = time.perf_counter()
@@ -58,7 +63,8 @@ def compile_program(program: Program) -> tuple[Compiled, Any]:
                 host_callbacks=[_stand_in] * len(program.callbacks),
             )
     except (jax.errors.JaxRuntimeError, ir.MLIRError) as error:
-        return Compiled("refused", seconds=time.perf_counter() - started, error=_refusal(program, str(error))), None
+        seconds, message = time.perf_counter() - started, _refusal(program, str(error))
+        return Compiled("refused", seconds=seconds, error=message, hlo=dump.take(folder)), None
     seconds = time.perf_counter() - started
     stats: Any = executable.get_compiled_memory_stats()
     memory = Memory(
@@ -67,7 +73,7 @@ def compile_program(program: Program) -> tuple[Compiled, Any]:
         alias=stats.alias_size_in_bytes,
         temp=stats.temp_size_in_bytes,
     )
-    return Compiled("ok", memory, _input_output_alias(executable), seconds), executable
+    return Compiled("ok", memory, _input_output_alias(executable), seconds, hlo=dump.take(folder)), executable
 
 
 def _stand_in(*_: Any) -> Any:

@@ -26,9 +26,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class CompileJob:
-    """Compile the programs one after the other; a `CompileDone` for each."""
+    """Compile the programs one after the other; a `CompileDone` for each.
+
+    `folder` is where XLA may write what it compiled, for `Compiled.hlo`: the parent's, so that it is removed however
+    the child ends. None: `hlo` is not asked for.
+    """
 
     programs: tuple[tuple[str, Program], ...]
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

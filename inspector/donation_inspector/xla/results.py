@@ -37,7 +37,8 @@ class Compiled:
 
     `input_output_alias` maps argument positions to result positions of the entry function (tokens counted), as the
     compiled module says: XLA *may* let them share a buffer. `seconds` is the time of the compile alone. `error` is a
-    message for people; `status` "ok" means that there is none.
+    message for people; `status` "ok" means that there is none. `hlo` is the serialized HloProto of the compiled module,
+    buffer assignment and all, where it was asked for; a module that XLA laid out before it refused it has one too.
     """
 
     status: Status
@@ -45,6 +46,7 @@ class Compiled:
     input_output_alias: Mapping[int, int] = field(default_factory=dict[int, int])
     seconds: float | None = None
     error: str | None = None
+    hlo: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def compile_all(job: CompileJob, tell: Tell) -> None:
     """A `CompileDone` for each program, in order."""
     for name, program in job.programs:
         prepare(program.platform)
-        tell(CompileDone(name, compile_program(program)[0]))
+        tell(CompileDone(name, compile_program(program, job.folder)[0]))
 
 
 def measure(job: MeasureJob, tell: Tell) -> None:
