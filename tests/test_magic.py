@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
+from donation_inspector.errors import PassError
 from donation_inspector.magic import MagicError, Request, call_of, evaluate, parse
 
 
@@ -33,6 +36,7 @@ def test_options_come_first_and_the_rest_is_code(line: str, expected: Request) -
         ("--compare", "needs a call"),
         ("--mesure f(x)", "did you mean --measure"),
         ("--donate", "--donate needs a value"),
+        ("--compare=1 f(x)", "--compare takes no value"),
     ],
 )
 def test_a_bad_line_is_told_with_the_usage(line: str, words: str) -> None:
@@ -78,3 +82,35 @@ def test_arguments_are_evaluated_and_the_function_is_not_called() -> None:
 def test_an_argument_that_cannot_be_evaluated_is_one_message() -> None:
     with pytest.raises(MagicError, match=r"`f\(missing\)` cannot be evaluated: NameError: name 'missing'"):
         evaluate(call_of("f(missing)"), {"f": print})
+
+
+@pytest.fixture
+def shell() -> Iterator[InteractiveShell]:
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "donation_inspector")
+    shell.run_cell("import jax.numpy as jnp\ndef double(x): return x * 2")
+    yield shell
+    InteractiveShell.clear_instance()
+
+
+def test_the_magic_gives_an_inspection_and_assigns_nothing(shell: InteractiveShell) -> None:
+    inspection = shell.run_line_magic("donation", "--donate x y = double(jnp.ones(4))")
+    assert inspection.arguments[0].result == 0
+    assert "y" not in shell.user_ns
+    many_lines = shell.run_cell_magic("donation", "--donate x", "double(\n    jnp.ones(4),\n)")
+    assert many_lines.arguments == inspection.arguments
+
+
+def test_the_magic_sees_the_locals_of_a_function(shell: InteractiveShell) -> None:
+    shell.run_cell(
+        "def looked_at():\n"
+        "    inside = jnp.ones(8)\n"
+        "    return get_ipython().run_line_magic('donation', 'double(inside)')\n"
+        "found = looked_at()"
+    )
+    assert shell.user_ns["found"].arguments[0].shape == (8,)
+
+
+def test_a_pipeline_that_does_not_exist_is_told_at_once(shell: InteractiveShell) -> None:
+    with pytest.raises(PassError, match="no pass 'nope'"):
+        shell.run_line_magic("donation", "--pipeline nope double(jnp.ones(4))")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import Any, TextIO, cast
 
 from donation_inspector import __version__
 from donation_inspector.errors import DonationInspectorError
@@ -16,6 +18,10 @@ from donation_inspector.inspection import DEFAULT_PIPELINE, inspect_ir
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; 0 when there is a report, 1 when there is only an error."""
     options = _parser().parse_args(arguments)
+    stdout: TextIO = sys.stdout
+    if isinstance(stdout, io.TextIOWrapper):
+        # a terminal without UTF-8 still gets its report
+        cast("io.TextIOWrapper[Any]", stdout).reconfigure(errors="replace")
     try:
         inspection = inspect_ir(options.file).with_pipeline(options.pipeline)
         if options.donate:

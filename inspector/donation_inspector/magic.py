@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic import Magics, line_cell_magic, magics_class, needs_local_scope, no_var_expand
 
 from donation_inspector.errors import DonationInspectorError
 
@@ -60,6 +60,8 @@ def parse(line: str) -> Request:
         if name in _FLAGS:
             flags.add(name)
             rest = rest[match.start("name") + len(name) :]
+            if rest.startswith("="):
+                raise MagicError(f"--{name} takes no value: {_USAGE}")
         elif name in _WITH_VALUE:
             if match["value"] is None:
                 raise MagicError(f"--{name} needs a value: {_USAGE}")
@@ -133,13 +135,16 @@ class DonationMagics(Magics):
 
     # IPython would otherwise expand {…} and $… in the line, and with them every dict literal in the call.
     @no_var_expand
+    @needs_local_scope
     @line_cell_magic
-    def donation(self, line: str, cell: str | None = None) -> Inspection:
+    def donation(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Inspection:
         """Trace the call, show the inspector; nothing is executed and nothing assigned."""
         from donation_inspector.inspection import inspect
 
         request = parse(line if cell is None else f"{line} {cell}")
-        fn, args, kwargs = evaluate(call_of(request.code), cast(Any, self.shell).user_ns)
+        # In a function, IPython gives its locals apart.
+        namespace: dict[str, Any] = {**cast(Any, self.shell).user_ns, **(local_ns or {})}
+        fn, args, kwargs = evaluate(call_of(request.code), namespace)
         inspection = inspect(fn, *args, **kwargs)
         if request.donate:
             inspection = inspection.donate(*request.donate)
@@ -147,6 +152,7 @@ class DonationMagics(Magics):
             inspection = inspection.keep(*request.keep)
         if request.pipeline is not None:
             inspection = inspection.with_pipeline(request.pipeline)
+            inspection.apply()
         if request.compare or request.measure:
             inspection.compare()
         if request.measure:
