@@ -6,13 +6,14 @@ Bytes are per device. Compiled figures come from XLA, measured ones from a run; 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
 from donation_inspector.signature import Donation
 from donation_inspector.units import format_bytes
+from donation_inspector.xla.hlo.buffers import Buffers, read_buffers
 from donation_inspector.xla.results import Memory
 
 VARIANTS = ("none", "jax", "pass")
@@ -68,6 +69,16 @@ class Variant:
     error: str | None
     missing_pairs: tuple[tuple[int, int], ...] = ()
     """Pairs (flat argument, flat result) that were asked for and that the compiled module does not have."""
+    hlo: bytes | None = field(default=None, repr=False, compare=False)
+    """The serialized HloProto of the compiled module; None where XLA made none."""
+
+    @cached_property
+    def buffers(self) -> Buffers | None:
+        """XLA's own buffers of the compiled module, live in XLA's own schedule; None where XLA made no module.
+
+        Raises CompileError where XLA gave the module without its buffer assignment.
+        """
+        return None if self.hlo is None else read_buffers(self.hlo)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def compare(
     variants = _variants(donation, applied)
     kept = _kept(subject)
     missing = {label: wanted for label, wanted in _distinct(variants).items() if _key(wanted) not in kept}
-    compiled = compile_variants(_programs(subject, missing), progress=progress, cancel=cancel)
+    compiled = compile_variants(_programs(subject, missing), progress=progress, cancel=cancel, hlo=True)
     fresh = {_key(missing[label]): result for label, result in compiled.items()}
     # What ended for another reason than the program may go better the next time.
     kept.update({key: result for key, result in fresh.items() if result.status in ("ok", "refused")})
@@ -167,7 +167,9 @@ def _comparison(
             for argument, target in result.input_output_alias.items()
             if argument in subject.leaf_of_argument and target in subject.leaf_of_result
         }
-        rows[name] = Variant(name, result.memory, aliases, result.seconds, result.status, result.error, missing)
+        rows[name] = Variant(
+            name, result.memory, aliases, result.seconds, result.status, result.error, missing, result.hlo
+        )
     return Comparison(subject.origin.platform, applied.pipeline, rows)
 
 

@@ -89,3 +89,17 @@ def test_a_pipeline_that_is_not_compilable_says_why(pipeline: str) -> None:
     assert comparison.variants["pass"].memory is None
     assert "drops results" in (comparison.variants["pass"].error or "")
     assert comparison.variants["jax"].memory is not None
+
+
+def test_the_variants_hold_xlas_own_buffers() -> None:
+    comparison = _sgd().compare()
+    for variant in comparison.variants.values():
+        assert variant.memory is not None
+        assert variant.buffers is not None
+        assert variant.buffers.reserved == variant.memory.total
+        assert max(variant.buffers.held) == variant.buffers.peak == variant.buffers.held[variant.buffers.peak_at]
+        assert len(variant.buffers.needed) == len(variant.buffers.schedule)
+    none, jax_ = comparison.variants["none"].buffers, comparison.variants["jax"].buffers
+    assert none is not None
+    assert jax_ is not None
+    assert jax_.peak < none.peak
