@@ -83,7 +83,7 @@ test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they 
 
 .PHONY: test-browser
 test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 7
-	CHROMIUM="$$(scripts/chromium.sh)" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
+	chromium="$$(scripts/chromium.sh)"; CHROMIUM="$$chromium" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
 
 # What stands on JAX or xDSL; the rest cannot tell one version from the other.
 CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection)

@@ -34,6 +34,12 @@ playwright_build() {
 with p() as pw: print(pw.chromium.executable_path)'
 }
 
+driver_starts() { python -m playwright --version > /dev/null 2>&1; }
+
+# Playwright brings its own node, which wants a library that comes with a compiler and that small images lack.
+driver_starts || apt_install libatomic1 || true
+driver_starts || die "Playwright's driver does not start; its own words: $(python -m playwright --version 2>&1 | tail -n 1)"
+
 if [ -n "${CHROMIUM:-}" ]; then
   print_first_that_starts "$CHROMIUM" && exit
   die "CHROMIUM=$CHROMIUM does not start"
