@@ -1,6 +1,10 @@
 """Settings that must stand before jax is first imported: the CPU platform with eight devices, which case 22 needs."""
 
 import os
+import signal
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+
+# A shell that starts the tests in the background has them ignore SIGINT; the tests of Ctrl-C send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
