@@ -18,7 +18,9 @@ from donation_inspector.xla.hlo.proto import parse
 from donation_inspector.xla.hlo.schedule import flatten
 from xla.hlo.compiled import answer
 
-_hlo: Any = importlib.import_module("jaxlib._hlo")
+# XLA's own parser of HLO text moved between versions of jaxlib
+_jaxlib: Any = importlib.import_module("jaxlib._jax")
+_hlo: Any = _jaxlib if hasattr(_jaxlib, "hlo_module_from_text") else importlib.import_module("jaxlib._hlo")
 
 HANDED_ON = """
 HloModule handed_on, is_scheduled=true
