@@ -75,7 +75,7 @@ test-core: $(VENV)/.done-dev ## pytest and filecheck
 
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
-	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) $(ARGS)
+	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo $(ARGS)
 
 .PHONY: test-notebooks
 test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they show
@@ -85,7 +85,8 @@ test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they 
 test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 7
 	chromium="$$(scripts/chromium.sh)"; CHROMIUM="$$chromium" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
 
-# What stands on JAX or xDSL; the rest cannot tell one version from the other.
+# What stands on JAX or xDSL; the rest cannot tell one version from the other. tests/xla/hlo is held to the live ranges
+# that XLA itself writes, which the oldest jaxlib does not.
 CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection)
 
 # ---- set-up: a stamp is written last, so that an interrupted step is taken again
