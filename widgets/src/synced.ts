@@ -59,6 +59,7 @@ export function connect(model: Model, changed: () => void): Synced {
   };
   /** The boxes fall back to what the kernel last said. */
   const givenUp = (): void => {
+    timer = undefined;
     silent = true;
     starting = false;
     pending.clear();

@@ -62,6 +62,16 @@ test("a kernel that says nothing is told of, and any answer ends that", () => {
   expect(synced.silent()).toBe(false);
 });
 
+test("a kernel that stays silent is told of after every request", () => {
+  const { synced } = connected();
+  for (const donate of [true, false]) {
+    synced.send({ type: "donate", whole: 1, donate });
+    expect([synced.silent(), synced.asked(1)]).toEqual([false, donate]);
+    vi.advanceTimersByTime(PATIENCE_MS);
+    expect([synced.silent(), synced.asked(1)]).toEqual([true, undefined]);
+  }
+});
+
 test("silence after one answer is silence again", () => {
   const { synced, set } = connected();
   synced.send({ type: "donate", whole: 1, donate: true });
