@@ -26,6 +26,7 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     TensorType,
+    i1,
 )
 from xdsl.ir import Attribute
 
@@ -43,6 +44,9 @@ def to_xdsl(constant: ir.DenseElementsAttr, type: Attribute) -> Attribute | None
     """A small constant as xDSL's own dense attribute; None where that would not be the same bits."""
     if not isinstance(type, TensorType):
         return None
+    if type.element_type == i1 and constant.is_splat:
+        # jaxlib before 0.10 lays out eight of a splat's booleans and reads on behind them
+        return _from_text(str(constant), type)
     try:
         data = np.asarray(memoryview(cast(Any, constant))).tobytes()
     except BufferError:
