@@ -91,7 +91,8 @@ def measure(
         rows[name] = MeasuredVariant(
             name, result.peak, result.spread, result.predicted, result.seconds, result.status, result.error
         )
-    hashes = [result.output_hashes for result in measured.values() if result.output_hashes is not None]
+    results = [by_donation[_key(donated)] for donated in variants.values()]
+    hashes = [result.output_hashes for result in results if result.output_hashes is not None]
     equal = all(one == hashes[0] for one in hashes) if len(hashes) > 1 else None
     answer = Measurement(subject.origin.platform, description, runs, rows, equal)
     subject.answers["measurement", _key(donation), _pass_key(applied)] = answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -57,10 +58,10 @@ def details(inspection: Inspection) -> str:
         peak = inspection.program_memory
         baseline = inspection.baseline_memory
         changed = f", {format_bytes(baseline.peak)} with nothing donated" if baseline.peak != peak.peak else ""
-        return (
-            f"Predicted from the program's order: at most {format_bytes(peak.peak)} live at once{changed}. "
-            "Compare asks XLA, Measure runs it."
-        )
+        bound = f"at least {format_bytes(peak.peak)} live at once, {peak.unknown} values of unknown size left out"
+        if not peak.unknown:
+            bound = f"at most {format_bytes(peak.peak)} live at once{changed}"
+        return f"Predicted from the program's order: {bound}. Compare asks XLA, Measure runs it."
     none, jax = comparison.variants["none"], comparison.variants["jax"]
     if none.memory is None or jax.memory is None:
         return f"Not compiled: {none.error or jax.error}"
@@ -101,7 +102,7 @@ def measured_sentence(measurement: Measurement) -> str:
 def fix(inspection: Inspection) -> str | None:
     """The line that donates what is chosen here and what could be; None where the function already does."""
     wholes = inspection.wholes
-    candidates = {argument.index for argument in inspection.candidates}
+    candidates = {argument.index for argument in inspection.attainable}
     chosen = {whole.name for whole in wholes if any(inspection.arguments[leaf].donated for leaf in whole.leaves)}
     worth = {whole.name for whole in wholes if _mostly(inspection, whole.leaves, candidates)}
     already = {whole.name for whole in wholes if any(leaf in inspection.donated_by_function for leaf in whole.leaves)}
@@ -118,10 +119,12 @@ def _mostly(inspection: Inspection, leaves: tuple[int, ...], candidates: set[int
 
 
 def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> tuple[Segment, ...]:
-    possible = sum(argument.nbytes or 0 for argument in inspection.candidates)
+    possible = sum(argument.nbytes or 0 for argument in inspection.attainable)
     sentence = [Segment("Nothing is donated")]
     if possible:
         sentence += [Segment("; "), Segment(f"{format_bytes(possible)} of arguments could be", strong=True)]
+    elif any(argument.nbytes is None for argument in inspection.arguments):
+        sentence.append(Segment("; sizes that are unknown here are not known to fit any result"))
     else:
         sentence.append(Segment(", and no result could take over an argument's buffer"))
     total = None if comparison is None else comparison.variants["none"].memory
@@ -132,10 +135,20 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
 
 def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
     arguments = inspection.arguments
-    donated = sum(argument.nbytes or 0 for argument in arguments if argument.donated)
-    reused = sum(argument.nbytes or 0 for argument in arguments if argument.verdict in REUSED)
+    donated = _total(argument.nbytes for argument in arguments if argument.donated)
+    reused = _total(argument.nbytes for argument in arguments if argument.verdict in REUSED)
+    if donated is None or reused is None:
+        count = sum(argument.verdict in REUSED for argument in arguments)
+        asked = sum(argument.donated for argument in arguments)
+        sizes = Segment(f"{count} of {asked} donated arrays", strong=True)
+        return (sizes, Segment(" can be reused for results; their size is unknown."))
     numbers = Segment(f"{format_bytes(reused)} of {format_bytes(donated)} donated", strong=True)
     return (numbers, Segment(" can be reused for results."))
+
+
+def _total(sizes: Iterable[int | None]) -> int | None:
+    known = list(sizes)
+    return None if None in known else sum(size for size in known if size is not None)
 
 
 def _saves(saved: int) -> str:

@@ -108,6 +108,13 @@ class Inspection:
         return decisions.candidates(*self._verdicts)
 
     @cached_property
+    def attainable(self) -> tuple[Argument, ...]:
+        """The candidates that JAX would pair with a result if all of them were donated: each result takes one."""
+        everything = self._donated | {argument.index for argument in self.candidates}
+        arguments = Inspection(self._subject, everything, self._pipeline).arguments
+        return tuple(one for one in self.candidates if arguments[one.index].verdict is decisions.Verdict.ALIASED)
+
+    @cached_property
     def donation(self) -> Donation:
         """What JAX makes of the donated arguments, by position in the entry function."""
         return self._subject.origin.decide(self._donated)

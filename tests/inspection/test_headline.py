@@ -100,3 +100,31 @@ def test_the_line_to_change_names_what_is_chosen_and_what_could_be() -> None:
     assert headline.fix(plain.donate("w", "m", "x")) == 'step = jax.jit(step, donate_argnames=("w", "m", "x"))'
     jitted = di.inspect(jax.jit(step, donate_argnums=(0, 1)), square, square, jnp.ones(4))
     assert headline.fix(jitted) is None
+
+
+def test_each_free_result_is_offered_once() -> None:
+    def f(p: jax.Array, m: jax.Array, v: jax.Array, g: jax.Array) -> tuple[jax.Array, ...]:
+        return p + m + v + g, v * 2, m * 3
+
+    square = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    inspection = di.inspect(f, square, square, square, square).donate("m", "v")
+    assert [one.path for one in inspection.candidates] == ["p", "g"]
+    assert [one.path for one in inspection.attainable] == ["p"]
+    assert headline.fix(inspection) == 'f = jax.jit(f, donate_argnames=("p", "m", "v"))'
+    plain = di.inspect(f, square, square, square, square)
+    assert "49.2 KB of arguments could be" in _text(plain)
+
+
+@pytest.mark.parametrize("attribute", ["", " {tf.aliasing_output = 0 : i32}"])
+def test_unknown_sizes_are_never_zero(attribute: str) -> None:
+    inspection = di.inspect_ir(f"""
+module {{
+  func.func public @main(%a: tensor<?x4xf32>{attribute}) -> tensor<?x4xf32> {{
+    %0 = stablehlo.add %a, %a : tensor<?x4xf32>
+    return %0 : tensor<?x4xf32>
+  }}
+}}
+""")
+    assert "0 B" not in _text(inspection)
+    assert "unknown" in _text(inspection)
+    assert "at least 0 B live at once, 2 values of unknown size left out" in headline.details(inspection)
