@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from donation_inspector.units import format_bytes
+from donation_inspector.units import format_bytes, total_bytes
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,9 @@ def test_the_front_end_writes_sizes_the_same_way() -> None:
     shared = json.loads((pathlib.Path(__file__).parents[1] / "widgets/tests/bytes.json").read_text())
     assert len(shared) > 20
     assert [[size, format_bytes(size)] for size, _ in shared] == shared
+
+
+def test_a_sum_with_an_unknown_size_is_unknown() -> None:
+    assert total_bytes([4, 0, 8]) == 12
+    assert total_bytes([]) == 0
+    assert total_bytes([4, None]) is None

@@ -1,6 +1,7 @@
 """What an Inspection answers with: Applied, Comparison and Measurement, as plain immutable values.
 
-Bytes are per device. Compiled figures come from XLA, measured ones from a run; neither is ever filled in for the other.
+Compiled bytes are one device's, measured ones those of all devices together. Compiled figures come from XLA, measured
+ones from a run; neither is ever filled in for the other.
 """
 
 from __future__ import annotations
@@ -138,11 +139,11 @@ class Measurement:
 
     @property
     def measured_saved(self) -> int | None:
-        """Bytes per device by which the pass's variant peaks lower than no donation, measured; None when unknown."""
+        """Bytes, all devices together, by which the pass's variant peaks lower than no donation; None when unknown."""
         return self.saved("pass")
 
     def saved(self, name: str) -> int | None:
-        """Bytes per device by which one variant peaks lower than no donation, measured; None when unknown."""
+        """Bytes, all devices together, by which one variant peaks lower than no donation; None when unknown."""
         none, other = self.variants["none"].peak, self.variants[name].peak
         return None if none is None or other is None else none - other
 

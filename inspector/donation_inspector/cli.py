@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Any, TextIO, cast
 
 from donation_inspector import __version__
+from donation_inspector.applying import REAL_PASS
 from donation_inspector.errors import DonationInspectorError
-from donation_inspector.inspection import DEFAULT_PIPELINE, inspect_ir
+from donation_inspector.inspection import inspect_ir
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     inspect = commands.add_parser("inspect", help="the report on one file")
     inspect.add_argument("file", type=pathlib.Path, help="MLIR text or bytecode")
-    inspect.add_argument("-p", "--pipeline", default=DEFAULT_PIPELINE, help="as for xdsl-opt (default: %(default)s)")
+    inspect.add_argument("-p", "--pipeline", default=REAL_PASS, help="as for xdsl-opt (default: %(default)s)")
     inspect.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")
     inspect.add_argument("--compare", action="store_true", help="compile with XLA for this machine")
     inspect.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.analysis.saving import saving_sentence
-from donation_inspector.units import format_bytes
+from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
     from donation_inspector.answers import Comparison, Measurement, Variant
@@ -135,8 +134,8 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
 
 def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
     arguments = inspection.arguments
-    donated = _total(argument.nbytes for argument in arguments if argument.donated)
-    reused = _total(argument.nbytes for argument in arguments if argument.verdict in REUSED)
+    donated = total_bytes(argument.nbytes for argument in arguments if argument.donated)
+    reused = total_bytes(argument.nbytes for argument in arguments if argument.verdict in REUSED)
     if donated is None or reused is None:
         count = sum(argument.verdict in REUSED for argument in arguments)
         asked = sum(argument.donated for argument in arguments)
@@ -144,11 +143,6 @@ def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
         return (sizes, Segment(" can be reused for results; their size is unknown."))
     numbers = Segment(f"{format_bytes(reused)} of {format_bytes(donated)} donated", strong=True)
     return (numbers, Segment(" can be reused for results."))
-
-
-def _total(sizes: Iterable[int | None]) -> int | None:
-    known = list(sizes)
-    return None if None in known else sum(size for size in known if size is not None)
 
 
 def _saves(saved: int) -> str:

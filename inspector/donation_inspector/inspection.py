@@ -18,15 +18,13 @@ from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.answers import Applied, Comparison, Measurement
-from donation_inspector.applying import Pipeline, apply, pipeline_name
+from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
 from donation_inspector.ir.text import Text
 from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.progress import Progress, reported
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
-
-DEFAULT_PIPELINE = "jax-use-donated-arguments"
 
 
 def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
@@ -54,7 +52,7 @@ def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
 class Inspection:
     """One program with one set of donated arguments. Made by `inspect` and `inspect_ir`."""
 
-    def __init__(self, subject: Subject, donated: frozenset[int] | None = None, pipeline: Pipeline = DEFAULT_PIPELINE):
+    def __init__(self, subject: Subject, donated: frozenset[int] | None = None, pipeline: Pipeline = REAL_PASS):
         """`donated` holds leaf indices; None means as the function itself donates."""
         self._subject = subject
         self._donated = self.donated_by_function if donated is None else donated
@@ -207,7 +205,8 @@ class Inspection:
         A variant that XLA refuses, that crashes or was cancelled is part of the answer. What is compiled is kept.
 
         Raises:
-          CompileError: a target that is not this program's platform.
+          CompileError: a target that is not this program's platform; a file that cannot be compiled here, as one with
+            dynamic shapes.
         """
         applied = self.apply(pipeline)
         with reported(progress, f"XLA compiles for {self.platform}: none, jax, pass") as report:
@@ -231,6 +230,7 @@ class Inspection:
 
         Raises:
           MeasureError: arguments of this method that make no sense.
+          CompileError: a file that cannot be compiled here, as one with dynamic shapes.
         """
         applied = self.apply(pipeline)
         with reported(progress, f"runs in fresh processes on {self.platform}: none, jax, pass") as report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pathlib
 import reprlib
@@ -91,11 +92,9 @@ class HeldInput:
         self._value: Any = value
         self._reference: weakref.ref[Any] | None = None
         if getattr(value, "nbytes", 0) > _HELD_BYTES:
-            try:
+            # What nothing weak can be held of is kept, as the caller's own variable would.
+            with contextlib.suppress(TypeError):
                 self._reference, self._value = weakref.ref(value), None
-            except TypeError:
-                # Nothing weak can be held of it: keep it, as the caller's own variable would.
-                self._reference, self._value = None, value
 
     def value(self) -> Any | None:
         """The array; None once the caller let go of it or donated it, and where only a shape was given."""

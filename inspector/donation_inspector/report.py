@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,9 @@ from donation_inspector import headline
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.answers import VARIANTS
 from donation_inspector.labels import type_label
-from donation_inspector.units import format_bytes
+from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
-    from donation_inspector.analysis.donation import Argument
     from donation_inspector.inspection import Inspection
 
 _SHOWN_LEAVES = 40
@@ -74,7 +73,8 @@ def _whole_rows(inspection: Inspection) -> Rows:
         outcome = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         donated = sum(leaf.donated for leaf in leaves)
         asked = "donated" if donated == len(leaves) else f"{donated} of {len(leaves)} donated" if donated else "kept"
-        rows.append((whole.name, _count(len(leaves), "leaf", "leaves"), _total(leaves), asked, outcome))
+        size = format_bytes(total_bytes(leaf.nbytes for leaf in leaves))
+        rows.append((whole.name, _count(len(leaves), "leaf", "leaves"), size, asked, outcome))
     return rows
 
 
@@ -139,12 +139,6 @@ _WHOLE_HEADER = ("argument", "leaves", "bytes", "asked", "outcome")
 _LEAF_HEADER = ("leaf", "type", "bytes", "verdict", "why")
 _COMPILED_HEADER = ("compiled", "argument", "output", "alias", "temp", "total")
 _MEASURED_HEADER = ("measured", "peak", "range", "predicted", "a call", "outcome")
-
-
-def _total(leaves: Iterable[Argument]) -> str:
-    sizes = [leaf.nbytes for leaf in leaves]
-    known = [size for size in sizes if size is not None]
-    return format_bytes(sum(known) if len(known) == len(sizes) else None)
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+
+
+def total_bytes(sizes: Iterable[int | None]) -> int | None:
+    """The sum of sizes in bytes; None, unknown, when one of them is."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 def format_bytes(n: int | None) -> str:
