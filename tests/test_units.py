@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from donation_inspector.units import format_bytes, total_bytes
+from donation_inspector.units import format_bytes, parse_bytes, total_bytes
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,23 @@ def test_a_sum_with_an_unknown_size_is_unknown() -> None:
     assert total_bytes([4, 0, 8]) == 12
     assert total_bytes([]) == 0
     assert total_bytes([4, None]) is None
+
+
+@pytest.mark.parametrize(
+    ("amount", "size"),
+    [
+        ("24GB", 24_000_000_000),
+        ("24 GiB", 24 * 2**30),
+        ("1.5gb", 1_500_000_000),
+        (".5M", 500_000),
+        ("1000", 1000),
+        ("80 B", 80),
+        ("1e9", None),
+        ("-1GB", None),
+        ("24 GBit", None),
+        ("many", None),
+        ("", None),
+    ],
+)
+def test_amounts_are_read_as_people_write_them(amount: str, size: int | None) -> None:
+    assert parse_bytes(amount) == size

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+_AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(?:([KMGTPE])(i?)B?|B)?\s*", re.IGNORECASE)
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 
 
@@ -31,3 +33,13 @@ def format_bytes(n: int | None) -> str:
         value, unit = value / 1000, unit + 1
     digits = 1 if value < 99.95 else 0
     return f"{'-' if n < 0 else ''}{value:.{digits}f} {_UNITS[unit]}"
+
+
+def parse_bytes(amount: str) -> int | None:
+    """The bytes in "24GB", "1.5 GiB", "512M" or "1000": decimal units, binary ones with an i. None: no such amount."""
+    match = _AMOUNT.fullmatch(amount)
+    if match is None:
+        return None
+    number, unit, binary = match.groups()
+    power = 0 if unit is None else "KMGTPE".index(unit.upper()) + 1
+    return round(float(number) * (1024 if binary else 1000) ** power)
