@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from donation_inspector.units import format_bytes
+from donation_inspector.xla import worker
 from donation_inspector.xla.compile import Progress
 from donation_inspector.xla.process import child, environment
 from donation_inspector.xla.program import Program
@@ -35,6 +36,7 @@ def measure_variants(
     *,
     runs: int = 5,
     timeout: float = 60.0,
+    in_kernel: bool = False,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> dict[str, Measured]:
@@ -47,6 +49,8 @@ def measure_variants(
 
     Nothing is raised for a variant: see `Measured.status`. `timeout` is in seconds for each variant, from the start of
     its process. When `cancel` is set, or on Ctrl-C, the process is ended at once; what was finished is kept.
+    `in_kernel` runs them in this process instead, which holds the device: one after the other, without a time-out,
+    and `cancel` is heard between them.
     Raises MeasureError when `inputs` are not what the programs take.
     """
     tallies = {name: _Tally(runs) for name in programs}
@@ -58,7 +62,10 @@ def measure_variants(
                 steps = _Steps(progress, number * (runs + 2), len(programs) * (runs + 2), name)
                 places = values.places or (None,) * len(program.inputs)
                 job = MeasureJob(program, places, values.descriptor, runs)
-                _measure(job, tallies[name], steps, timeout, cancel)
+                if in_kernel:
+                    _measure_here(job, tallies[name], steps, cancel)
+                else:
+                    _measure(job, tallies[name], steps, timeout, cancel)
                 steps.to((number + 1) * (runs + 2), str(tallies[name].status))
     except KeyboardInterrupt:
         for tally in tallies.values():
@@ -128,10 +135,8 @@ class _Steps:
 
 def _measure(job: MeasureJob, tally: _Tally, steps: _Steps, timeout: float, cancel: threading.Event | None) -> None:
     """Run one variant to its end and leave in `tally` what came of it."""
-    if cancel is not None and cancel.is_set():
-        return tally.close("cancelled", "Cancelled before it was started.")
-    if job.program.callbacks:
-        return tally.close("refused", _callback_refusal(job.program))
+    if _not_started(job, tally, cancel):
+        return None
     inherit = () if job.values_fd is None else (job.values_fd,)
     with child(job, environment(job.program), inherit=inherit) as running:
         for event in running.events(cancel=cancel, deadline=time.monotonic() + timeout):
@@ -142,6 +147,24 @@ def _measure(job: MeasureJob, tally: _Tally, steps: _Steps, timeout: float, canc
     if failure.status == "timed out":
         return tally.close("timed out", f"Timed out after {timeout:g} s, {tally.phase()}.")
     return tally.close(failure.status, f"{failure.error} It was {tally.phase()}.")
+
+
+def _measure_here(job: MeasureJob, tally: _Tally, steps: _Steps, cancel: threading.Event | None) -> None:
+    """Run one variant in this process and leave in `tally` what came of it."""
+    if _not_started(job, tally, cancel):
+        return
+    devices = len(job.program.device_ids)
+    worker.measure(job, lambda event: _take(event, tally, steps, devices=devices))
+    tally.close("ok")
+
+
+def _not_started(job: MeasureJob, tally: _Tally, cancel: threading.Event | None) -> bool:
+    """Whether there is a reason not to start, left in `tally`."""
+    if cancel is not None and cancel.is_set():
+        tally.close("cancelled", "Cancelled before it was started.")
+    elif job.program.callbacks:
+        tally.close("refused", _callback_refusal(job.program))
+    return tally.status is not None
 
 
 def _take(event: Event, tally: _Tally, steps: _Steps, *, devices: int) -> None:

@@ -12,8 +12,9 @@ from typing import cast
 
 from donation_inspector.xla import memory
 from donation_inspector.xla.buffers import Runner, sizes
-from donation_inspector.xla.executable import compile_program, prepare
-from donation_inspector.xla.peak import Meter
+from donation_inspector.xla.executable import compile_program, devices_of, prepare
+from donation_inspector.xla.peak import DeviceMeter, Meter, ResidentMeter
+from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import (
     CompileDone,
     CompileJob,
@@ -79,15 +80,20 @@ def measure(job: MeasureJob, tell: Tell) -> None:
         tell(OutOfMemory(needs, has, ""))
         return
     try:
-        _call(Runner(program, executable, job.values, job.values_fd), job.runs, compiled.memory.temp, tell)
+        runner = Runner(program, executable, job.values, job.values_fd)
+        _call(runner, meter_for(program), job.runs, compiled.memory.temp, tell)
     except (RuntimeError, ValueError, MemoryError) as error:
         out = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
         tell(OutOfMemory(None, None, str(error)) if out else Raised(f"{type(error).__name__}: {error}"))
 
 
-def _call(runner: Runner, runs: int, temp: int, tell: Tell) -> None:
+def meter_for(program: Program) -> Meter:
+    """What counts the memory of the program's devices."""
+    return ResidentMeter() if program.platform == "cpu" else DeviceMeter(devices_of(program))
+
+
+def _call(runner: Runner, meter: Meter, runs: int, temp: int, tell: Tell) -> None:
     """Warm up, then `runs` measured calls."""
-    meter = Meter()
     inputs = runner.inputs()
     buffers = [temp, *sizes(inputs)]
     results = runner.call(inputs)
@@ -102,7 +108,7 @@ def _call(runner: Runner, runs: int, temp: int, tell: Tell) -> None:
         started = time.perf_counter()
         results = runner.call(inputs)
         seconds = time.perf_counter() - started
-        highest = memory.peak() if counted else None
+        highest = meter.highest() if counted else None
         del inputs, results
         tell(RunDone(seconds, highest, meter.baseline))
     tell(Workspace(meter.workspace))
