@@ -6,16 +6,19 @@ ones from a run; neither is ever filled in for the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
 from donation_inspector.signature import Donation
 from donation_inspector.units import format_bytes
-from donation_inspector.xla.hlo.buffers import Buffers, read_buffers
 from donation_inspector.xla.results import Memory
+
+if TYPE_CHECKING:
+    from donation_inspector.xla.hlo.buffers import Buffers
 
 VARIANTS = ("none", "jax", "pass")
 """Donation stripped; JAX's own pairing, donors included; what the pass made."""
@@ -70,8 +73,24 @@ class Variant:
     error: str | None
     missing_pairs: tuple[tuple[int, int], ...] = ()
     """Pairs (flat argument, flat result) that were asked for and that the compiled module does not have."""
+    capacity: int | None = None
+    """Bytes that one device of the target has for a program; None where that is unknown."""
     hlo: bytes | None = field(default=None, repr=False, compare=False)
     """The serialized HloProto of the compiled module; None where XLA made none."""
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether the device has the memory for it, by XLA's total; None when either is unknown."""
+        if self.status == "does not fit":
+            return False
+        return None if self.over is None else self.over == 0
+
+    @property
+    def over(self) -> int | None:
+        """Bytes by which the total exceeds the device's capacity, 0 when it fits; None when either is unknown."""
+        if self.memory is None or self.capacity is None:
+            return None
+        return max(0, self.memory.total - self.capacity)
 
     @cached_property
     def buffers(self) -> Buffers | None:
@@ -79,16 +98,23 @@ class Variant:
 
         Raises CompileError where XLA gave the module without its buffer assignment.
         """
+        # Where nobody asks for buffers, protobuf need not be installed.
+        from donation_inspector.xla.hlo.buffers import read_buffers
+
         return None if self.hlo is None else read_buffers(self.hlo)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The three variants of `VARIANTS`, compiled by XLA for `target`."""
+    """The three variants of `VARIANTS`, compiled by XLA for `target`.
+
+    `here` is False where that is no device of this machine: what was compiled there was not run.
+    """
 
     target: str
     pipeline: str
     variants: Mapping[str, Variant]
+    here: bool = True
 
     @property
     def compiled_saved(self) -> int | None:
@@ -105,7 +131,54 @@ class Comparison:
             f"{name} {format_bytes(variant.memory.total if variant.memory else None)}"
             for name, variant in self.variants.items()
         )
-        return f"<Comparison on {self.target} (compiled): {totals}>"
+        return f"<Comparison on {self.target} (compiled{'' if self.here else ', not run'}): {totals}>"
+
+
+class Comparisons(Mapping[str, Comparison]):
+    """One `Comparison` for each target, by its name, in the order they were asked for."""
+
+    def __init__(self, comparisons: Iterable[Comparison]) -> None:
+        self._by_target = {one.target: one for one in comparisons}
+
+    def __getitem__(self, target: str) -> Comparison:
+        return self._by_target[target]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_target)
+
+    def __len__(self) -> int:
+        return len(self._by_target)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Target × variant as text: target, variant, total, saved against none, fits."""
+        return [
+            (
+                comparison.target,
+                name,
+                format_bytes(variant.memory.total if variant.memory else None),
+                "" if name == "none" else format_bytes(comparison.saved(name)),
+                fits_words(variant),
+            )
+            for comparison in self.values()
+            for name, variant in comparison.variants.items()
+        ]
+
+    def __repr__(self) -> str:
+        rows = [("target", "variant", "total", "saved", "fits"), *self.rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def fits_words(variant: Variant) -> str:
+    """Whether a variant fits, in words: "yes", "over by 1.7 GB", or why it is not known."""
+    if variant.fits:
+        return "yes"
+    if variant.over:
+        return f"over by {format_bytes(variant.over)}"
+    if variant.fits is False:
+        return "no"
+    return "unknown" if variant.status == "ok" else variant.status
 
 
 @dataclass(frozen=True)
@@ -128,7 +201,7 @@ class MeasuredVariant:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The variants, each run in a fresh process on this machine."""
+    """The variants, each run on this machine: in a fresh process, or with the limits that `limits` tells."""
 
     target: str
     inputs: str
@@ -136,6 +209,7 @@ class Measurement:
     variants: Mapping[str, MeasuredVariant]
     outputs_equal: bool | None
     """Whether every variant that ran gave bit-identical outputs; None when fewer than two did."""
+    limits: str | None = None
 
     @property
     def measured_saved(self) -> int | None:

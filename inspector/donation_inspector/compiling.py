@@ -5,15 +5,21 @@ Equal variants are compiled and run once: where the pass pairs as JAX does, "jax
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 from donation_inspector.answers import VARIANTS, Applied, Comparison, MeasuredVariant, Measurement, Variant
-from donation_inspector.errors import CompileError, MeasureError
+from donation_inspector.errors import MeasureError
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.signature import Donation
+from donation_inspector.subject import DonationKey, donation_key
 from donation_inspector.xla.compile import compile_variants
+from donation_inspector.xla.devices import why_not_beside
 from donation_inspector.xla.measure import measure_variants
 from donation_inspector.xla.results import Compiled
 
@@ -21,41 +27,78 @@ if TYPE_CHECKING:
     from donation_inspector.progress import Progress
     from donation_inspector.subject import Subject
     from donation_inspector.xla.program import Program
+    from donation_inspector.xla.targets import Target
 
 NOTHING = Donation()
 INPUTS = ("real", "generated")
+_POLL_SECONDS = 0.05
 
 
-def compare(
-    subject: Subject,
-    donation: Donation,
-    applied: Applied,
-    target: str | None,
-    progress: Progress,
-    cancel: threading.Event | None,
-) -> Comparison:
-    """Compile what is not compiled yet; see `Inspection.compare`."""
-    platform = subject.origin.platform
-    if target not in (None, platform):
-        raise CompileError(f"no target {target!r}: this program was lowered for {platform!r}, the only target here")
-    variants = _variants(donation, applied)
-    kept = _kept(subject)
-    missing = {label: wanted for label, wanted in _distinct(variants).items() if _key(wanted) not in kept}
-    compiled = compile_variants(_programs(subject, missing), progress=progress, cancel=cancel, hlo=True)
-    fresh = {_key(missing[label]): result for label, result in compiled.items()}
-    # What ended for another reason than the program may go better the next time.
-    kept.update({key: result for key, result in fresh.items() if result.status in ("ok", "refused")})
-    answer = _comparison(subject, applied, variants, {**kept, **fresh})
-    subject.answers["comparison", _key(donation), _pass_key(applied)] = answer
-    return answer
+class Job:
+    """One comparison to make: a program, donated in one way, for one target."""
+
+    def __init__(self, subject: Subject, donation: Donation, applied: Applied, target: Target) -> None:
+        self._subject, self._donation, self._applied, self._target = subject, donation, applied, target
+        self._wanted = _variants(donation, applied)
+        self._missing = {
+            label: wanted
+            for label, wanted in _distinct(self._wanted).items()
+            if _compiled_key(target, wanted) not in subject.compiled
+        }
+        self.steps = len(self._missing)
+
+    def run(self, progress: Progress | None, cancel: threading.Event | None) -> Comparison:
+        """Compile what is not compiled yet. What is finished is kept, however the rest ends."""
+        programs = _programs(self._subject, self._missing, self._target)
+        compiled = compile_variants(programs, progress=progress, cancel=cancel, hlo=True)
+        fresh = {_compiled_key(self._target, self._missing[label]): result for label, result in compiled.items()}
+        kept = self._subject.compiled
+        # What ended for another reason than the program may go better the next time.
+        kept.update({key: result for key, result in fresh.items() if result.status in _FINAL})
+        answer = _comparison(self._subject, self._applied, self._wanted, {**kept, **fresh}, self._target)
+        key = self._target, donation_key(self._donation), _pass_key(self._applied)
+        self._subject.comparisons[key] = answer
+        return answer
 
 
-def kept_comparison(subject: Subject, donation: Donation, applied: Applied) -> Comparison | None:
+_FINAL = ("ok", "refused", "does not fit")
+
+
+def compare(jobs: Sequence[Job], progress: Progress, cancel: threading.Event | None) -> list[Comparison]:
+    """Every comparison, several targets at once; see `Inspection.compare`."""
+    if len(jobs) == 1:
+        return [jobs[0].run(progress, cancel)]
+    stop = threading.Event() if cancel is None else cancel
+    said: queue.SimpleQueue[str] = queue.SimpleQueue()
+    steps = sum(job.steps for job in jobs)
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+        running = [pool.submit(job.run, _heard(said), stop) for job in jobs]
+        try:
+            done = 0
+            # Only this thread speaks: a notebook takes output from the one that it called.
+            while not (finished := all(one.done() for one in running)) or not said.empty():
+                try:
+                    label = said.get(timeout=0 if finished else _POLL_SECONDS)
+                except queue.Empty:
+                    continue
+                done += 1
+                progress(done, steps, label)
+        except BaseException:
+            stop.set()
+            raise
+    return [one.result() for one in running]
+
+
+def _heard(said: queue.SimpleQueue[str]) -> Callable[[int, int, str], None]:
+    return lambda _done, _all, label: said.put(label)
+
+
+def kept_comparison(subject: Subject, donation: Donation, applied: Applied, target: Target) -> Comparison | None:
     """The comparison of this donation as far as it is compiled; None where it never was."""
-    variants, kept = _variants(donation, applied), _kept(subject)
-    if all(_key(wanted) in kept for wanted in variants.values()):
-        return _comparison(subject, applied, variants, kept)
-    return subject.answers.get(("comparison", _key(donation), _pass_key(applied)))
+    variants, kept = _variants(donation, applied), subject.compiled
+    if all(_compiled_key(target, wanted) in kept for wanted in variants.values()):
+        return _comparison(subject, applied, variants, kept, target)
+    return subject.comparisons.get((target, donation_key(donation), _pass_key(applied)))
 
 
 def measure(
@@ -65,6 +108,7 @@ def measure(
     inputs: str,
     runs: int,
     timeout: float,
+    in_kernel: bool,
     progress: Progress,
     cancel: threading.Event | None,
 ) -> Measurement:
@@ -75,46 +119,70 @@ def measure(
     numbers = isinstance(cast(object, runs), int) and isinstance(cast(object, timeout), int | float)
     if not (numbers and runs >= 1 and timeout > 0):
         raise MeasureError(f"runs={runs!r}, timeout={timeout!r}: at least one run and more than 0 seconds are needed")
+    platform = subject.origin.platform
+    if in_kernel and platform == "cpu":
+        raise MeasureError(
+            "in_kernel=True is for a device that this kernel holds; on a CPU a fresh process always runs"
+        )
     variants = _variants(donation, applied)
     distinct = _distinct(variants)
+    held = None if in_kernel else why_not_beside(platform, _largest(subject))
+    if held is not None:
+        raise MeasureError(held)
+    if in_kernel:
+        # The count of a kernel's device is its highest ever: what takes less goes first, or it would not be seen.
+        distinct = dict(reversed(distinct.items()))
     values, description = _values(subject, inputs)
     measured = measure_variants(
-        _programs(subject, distinct), values, runs=runs, timeout=timeout, progress=progress, cancel=cancel
+        _programs(subject, distinct, None),
+        values,
+        runs=runs,
+        timeout=timeout,
+        in_kernel=in_kernel,
+        progress=progress,
+        cancel=cancel,
     )
-    by_donation = {_key(distinct[label]): result for label, result in measured.items()}
+    by_donation = {donation_key(distinct[label]): result for label, result in measured.items()}
     rows: dict[str, MeasuredVariant] = {}
     for name in VARIANTS:
         if name not in variants:
             rows[name] = MeasuredVariant(name, None, None, None, None, "refused", applied.why_not)
             continue
-        result = by_donation[_key(variants[name])]
+        result = by_donation[donation_key(variants[name])]
         rows[name] = MeasuredVariant(
             name, result.peak, result.spread, result.predicted, result.seconds, result.status, result.error
         )
-    results = [by_donation[_key(donated)] for donated in variants.values()]
+    results = [by_donation[donation_key(donated)] for donated in variants.values()]
     hashes = [result.output_hashes for result in results if result.output_hashes is not None]
     equal = all(one == hashes[0] for one in hashes) if len(hashes) > 1 else None
-    answer = Measurement(subject.origin.platform, description, runs, rows, equal)
-    subject.answers["measurement", _key(donation), _pass_key(applied)] = answer
+    answer = Measurement(platform, description, runs, rows, equal, _IN_KERNEL if in_kernel else None)
+    subject.measurements[donation_key(donation), _pass_key(applied)] = answer
     return answer
 
 
 def kept_measurement(subject: Subject, donation: Donation, applied: Applied) -> Measurement | None:
     """The latest measurement of this donation, None where there is none."""
-    return subject.answers.get(("measurement", _key(donation), _pass_key(applied)))
+    return subject.measurements.get((donation_key(donation), _pass_key(applied)))
+
+
+_IN_KERNEL = "run in this kernel: a peak that was reached before on the device hides a lower one, which is then unknown"
+
+
+def _largest(subject: Subject) -> int | None:
+    """The largest total a device of what is compiled for this machine; None where nothing is."""
+    totals = [result.memory.total for (target, _), result in subject.compiled.items() if target.here and result.memory]
+    return max(totals, default=None)
 
 
 # ---- variants and their keys
 
-_Key = tuple[frozenset[tuple[int, int]], frozenset[int]]
+
+def _pass_key(applied: Applied) -> DonationKey | None:
+    return donation_key(applied.donation) if applied.compilable else None
 
 
-def _key(donation: Donation) -> _Key:
-    return frozenset(donation.aliases.items()), donation.donors
-
-
-def _pass_key(applied: Applied) -> _Key | None:
-    return _key(applied.donation) if applied.compilable else None
+def _compiled_key(target: Target, donation: Donation) -> tuple[Target, DonationKey]:
+    return dataclasses.replace(target, capacity=None), donation_key(donation)
 
 
 def _variants(donation: Donation, applied: Applied) -> dict[str, Donation]:
@@ -126,26 +194,26 @@ def _variants(donation: Donation, applied: Applied) -> dict[str, Donation]:
 
 def _distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
     """Each program once, under the names of all the variants that it is."""
-    names: dict[_Key, list[str]] = {}
+    names: dict[DonationKey, list[str]] = {}
     for name, donation in variants.items():
-        names.setdefault(_key(donation), []).append(name)
+        names.setdefault(donation_key(donation), []).append(name)
     return {" = ".join(group): variants[group[0]] for group in names.values()}
 
 
-def _programs(subject: Subject, donations: Mapping[str, Donation]) -> dict[str, Program]:
+def _programs(subject: Subject, donations: Mapping[str, Donation], target: Target | None) -> dict[str, Program]:
     with subject.lock:
         return {
-            label: subject.origin.program(with_donation(subject.origin.module, wanted))
+            label: subject.origin.program(with_donation(subject.origin.module, wanted), target)
             for label, wanted in donations.items()
         }
 
 
-def _kept(subject: Subject) -> dict[_Key, Compiled]:
-    return subject.answers.setdefault("compiled", {})
-
-
 def _comparison(
-    subject: Subject, applied: Applied, variants: Mapping[str, Donation], compiled: Mapping[_Key, Compiled]
+    subject: Subject,
+    applied: Applied,
+    variants: Mapping[str, Donation],
+    compiled: Mapping[tuple[Target, DonationKey], Compiled],
+    target: Target,
 ) -> Comparison:
     rows: dict[str, Variant] = {}
     for name in VARIANTS:
@@ -153,25 +221,33 @@ def _comparison(
             rows[name] = Variant(name, None, {}, None, "refused", applied.why_not)
             continue
         wanted = variants[name]
-        result = compiled[_key(wanted)]
+        result = compiled[_compiled_key(target, wanted)]
         missing = (
             tuple(
-                (subject.leaf_of_argument.get(argument, argument), subject.leaf_of_result.get(target, target))
-                for argument, target in wanted.aliases.items()
-                if result.input_output_alias.get(argument) != target
+                (subject.leaf_of_argument.get(argument, argument), subject.leaf_of_result.get(place, place))
+                for argument, place in wanted.aliases.items()
+                if result.input_output_alias.get(argument) != place
             )
             if result.memory is not None
             else ()
         )
         aliases = {
-            subject.leaf_of_argument[argument]: subject.leaf_of_result[target]
-            for argument, target in result.input_output_alias.items()
-            if argument in subject.leaf_of_argument and target in subject.leaf_of_result
+            subject.leaf_of_argument[argument]: subject.leaf_of_result[place]
+            for argument, place in result.input_output_alias.items()
+            if argument in subject.leaf_of_argument and place in subject.leaf_of_result
         }
         rows[name] = Variant(
-            name, result.memory, aliases, result.seconds, result.status, result.error, missing, result.hlo
+            name,
+            result.memory,
+            aliases,
+            result.seconds,
+            result.status,
+            result.error,
+            missing,
+            target.capacity,
+            result.hlo,
         )
-    return Comparison(subject.origin.platform, applied.pipeline, rows)
+    return Comparison(target.name, applied.pipeline, rows, target.here)
 
 
 def _values(subject: Subject, inputs: str) -> tuple[Sequence[Any] | None, str]:

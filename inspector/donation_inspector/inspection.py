@@ -6,25 +6,30 @@ An Inspection is immutable. `donate` and `keep` give a new one that shares all t
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast, overload
 
-from donation_inspector import compiling
+from donation_inspector import compiling, saved
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
-from donation_inspector.answers import Applied, Comparison, Measurement
+from donation_inspector.answers import Applied, Comparison, Comparisons, Measurement
 from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
+from donation_inspector.errors import CompileError
 from donation_inspector.ir.text import Text
 from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.progress import Progress, reported
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
+from donation_inspector.units import parse_bytes
+from donation_inspector.xla import modules
+from donation_inspector.xla.targets import Listed, Target, listed, resolve
 
 
 def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
@@ -49,6 +54,22 @@ def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
     return Inspection(Subject(FromFile(source)))
 
 
+def load(path: str | pathlib.Path) -> Inspection:
+    """The Inspection in a file that `Inspection.save` wrote, with what was compiled and measured for it.
+
+    Donated sets that JAX was not asked about before it was saved are paired first in, first out, and a note says so.
+
+    Raises:
+      IRError: no such file, another kind of file, or one of another format.
+    """
+    return Inspection(*saved.read(path))
+
+
+def targets() -> tuple[Listed, ...]:
+    """What `compare` can be asked for on this machine; what is missing says which extra to install."""
+    return listed(modules.default_platform())
+
+
 class Inspection:
     """One program with one set of donated arguments. Made by `inspect` and `inspect_ir`."""
 
@@ -57,6 +78,7 @@ class Inspection:
         self._subject = subject
         self._donated = self.donated_by_function if donated is None else donated
         self._pipeline = pipeline
+        self._elsewhere: dict[str, Inspection] = {self.platform: self}
 
     # ---- what is there
 
@@ -191,26 +213,63 @@ class Inspection:
             return self._applied
         return apply(self._subject, self.donation, chosen)
 
+    @overload
     def compare(
         self,
-        target: str | None = None,
+        target: str | Target | None = None,
         pipeline: Pipeline | None = None,
         *,
+        fits: str | int | None = None,
         progress: Progress | None = None,
         cancel: threading.Event | None = None,
-    ) -> Comparison:
-        """Compile the variants "none", "jax" and "pass" with XLA, in a child process, for the platform of the lowering.
+    ) -> Comparison: ...
+    @overload
+    def compare(
+        self,
+        target: Sequence[str | Target | None],
+        pipeline: Pipeline | None = None,
+        *,
+        fits: str | int | None = None,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Comparisons: ...
+    def compare(
+        self,
+        target: str | Target | Sequence[str | Target | None] | None = None,
+        pipeline: Pipeline | None = None,
+        *,
+        fits: str | int | None = None,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Comparison | Comparisons:
+        """Compile the variants "none", "jax" and "pass" with XLA, in a child process.
 
-        `progress(step, steps, label)` is called as variants finish; setting `cancel` ends the child at once.
-        A variant that XLA refuses, that crashes or was cancelled is part of the answer. What is compiled is kept.
+        `target` None is the device of this machine that the program was lowered for. "tpu:v5e", "tpu:v5e:16x16" or
+        "cuda:h100" need not be here (`donation_inspector.targets()` lists what can be asked for): the program is
+        lowered for it, compiled and not run. A list of targets is compiled in parallel and gives `Comparisons`.
+        `fits` ("24GB", or bytes) is the memory of one device, where the target's own is not meant.
+
+        `progress(step, steps, label)` is called as variants finish; setting `cancel` ends the children at once.
+        A variant that XLA refuses, that does not fit, that crashes or was cancelled is part of the answer. What is
+        compiled is kept.
 
         Raises:
-          CompileError: a target that is not this program's platform; a file that cannot be compiled here, as one with
-            dynamic shapes.
+          CompileError: a target that does not exist or lacks what it needs; a file that cannot be compiled here, as one
+            with dynamic shapes.
+          TraceError: JAX cannot lower this function for the target's platform.
         """
-        applied = self.apply(pipeline)
-        with reported(progress, f"XLA compiles for {self.platform}: none, jax, pass") as report:
-            return compiling.compare(self._subject, self.donation, applied, target, report, cancel)
+        several = isinstance(target, list | tuple)
+        specs = cast("Sequence[str | Target | None]", target if several else (target,))
+        targets = [self._target(spec, fits) for spec in specs]
+        there = {one.name: self._on(one.platform) for one in targets}
+        jobs = [there[one.name]._job(one, pipeline) for one in targets]
+        names = ", ".join(there)
+        with reported(progress, f"XLA compiles for {names}: none, jax, pass") as report:
+            answers = compiling.compare(jobs, report, cancel)
+        for one in reversed(targets):
+            self._subject.asked.pop(one.name, None)
+            self._subject.asked[one.name] = one
+        return Comparisons(answers) if several else answers[0]
 
     def measure(
         self,
@@ -219,6 +278,7 @@ class Inspection:
         timeout: float = 60.0,
         pipeline: Pipeline | None = None,
         *,
+        in_kernel: bool = False,
         progress: Progress | None = None,
         cancel: threading.Event | None = None,
     ) -> Measurement:
@@ -226,25 +286,46 @@ class Inspection:
 
         `inputs`: "real" takes the caller's arrays where they are still alive and generates the others, "generated"
         generates all. `timeout` is in seconds for each variant. A variant that fails, cannot run outside this process
-        or was cancelled is part of the answer.
+        or was cancelled is part of the answer. `in_kernel` runs them in this process, for a GPU or TPU that it holds;
+        `Measurement.limits` says what that costs.
 
         Raises:
-          MeasureError: arguments of this method that make no sense.
+          MeasureError: arguments of this method that make no sense; this process holds the device, so that a fresh one
+            cannot run on it: the message has the ways out.
           CompileError: a file that cannot be compiled here, as one with dynamic shapes.
         """
         applied = self.apply(pipeline)
-        with reported(progress, f"runs in fresh processes on {self.platform}: none, jax, pass") as report:
-            return compiling.measure(self._subject, self.donation, applied, inputs, runs, timeout, report, cancel)
+        where = "in this kernel" if in_kernel else "in fresh processes"
+        with reported(progress, f"runs {where} on {self.platform}: none, jax, pass") as report:
+            return compiling.measure(
+                self._subject, self.donation, applied, inputs, runs, timeout, in_kernel, report, cancel
+            )
 
     @property
     def comparison(self) -> Comparison | None:
-        """The finished comparison of this donation and pipeline, if there is one."""
-        return compiling.kept_comparison(self._subject, self.donation, self._applied)
+        """The finished comparison of this donation and pipeline for the target last asked for, if there is one."""
+        asked = list(self._subject.asked)
+        return self._comparison(asked[-1]) if asked else None
+
+    @property
+    def comparisons(self) -> Comparisons:
+        """The finished comparisons of this donation and pipeline, for every target that was asked for."""
+        found = map(self._comparison, self._subject.asked)
+        return Comparisons(one for one in found if one is not None)
 
     @property
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._subject, self.donation, self._applied)
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Write the program, its donation and what was compiled and measured to one file, by habit `*.di`.
+
+        `load` reads it in another process, and `donation-inspector measure` runs it from the shell, where this kernel
+        holds the device. It holds no arrays: `measure` generates them.
+        """
+        sets = (self._donated, self.donated_by_function, frozenset[int]())
+        saved.write(path, self._subject, sets, self.pipeline)
 
     # ---- for people
 
@@ -279,6 +360,31 @@ class Inspection:
 
             return {"text/plain": report.summary(self), "text/html": report.static_html(self)}
         return widget._repr_mimebundle_(**kwargs)
+
+    # ---- targets
+
+    def _target(self, spec: str | Target | None, fits: str | int | None) -> Target:
+        target = resolve(spec, platform=self.platform, devices=self._subject.origin.devices)
+        if fits is None:
+            return target
+        capacity = parse_bytes(fits) if isinstance(fits, str) else fits
+        if capacity is None or capacity <= 0:
+            raise CompileError(f"fits={fits!r} is no amount of memory: write it as '24GB', '16GiB' or in bytes.")
+        return dataclasses.replace(target, capacity=capacity)
+
+    def _on(self, platform: str) -> Inspection:
+        """The same donated set and pipeline on the program as lowered for a platform."""
+        if platform not in self._elsewhere:
+            self._elsewhere[platform] = Inspection(self._subject.on(platform), self._donated, self._pipeline)
+        return self._elsewhere[platform]
+
+    def _job(self, target: Target, pipeline: Pipeline | None) -> compiling.Job:
+        return compiling.Job(self._subject, self.donation, self.apply(pipeline), target)
+
+    def _comparison(self, name: str) -> Comparison | None:
+        target = self._subject.asked[name]
+        there = self._on(target.platform)
+        return compiling.kept_comparison(there._subject, there.donation, there._applied, target)
 
     # ---- kept answers
 

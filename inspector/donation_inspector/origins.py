@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import pathlib
 import reprlib
@@ -20,6 +21,7 @@ from donation_inspector.xla import lowering, modules, notes
 
 if TYPE_CHECKING:
     from donation_inspector.xla.program import Program
+    from donation_inspector.xla.targets import Target
 
 _HELD_BYTES = 1 << 20
 """Inputs above this size are not kept alive by looking at them: an inspector must not fill the device."""
@@ -32,17 +34,30 @@ class FromFunction:
         """Trace and lower, once. Raises TraceError."""
         lowered = step.lower(fn, args, kwargs)
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
-        self._lowered = dataclasses.replace(lowered, inputs=())
+        self.jit: str | None = jitting.call_that_jits(fn)
+        self._take(dataclasses.replace(lowered, inputs=()))
+
+    def _take(self, lowered: lowering.Lowered) -> None:
+        self._lowered = lowered
         self.name: str = lowered.name
-        self._jit = jitting.call_that_jits(fn)
-        self._platform = lowered.platform
         self.module: Any = lowered.module
         self.signature: Signature = lowered.signature
 
     @property
     def platform(self) -> str:
         """The platform it was lowered for."""
-        return self._platform
+        return self._lowered.platform
+
+    @property
+    def devices(self) -> int:
+        """The devices of the mesh, 1 without one."""
+        return 1
+
+    def on(self, platform: str) -> FromFunction:
+        """Lowered again from the trace. Raises TraceError where there is none, or JAX cannot."""
+        other = copy.copy(self)
+        other._take(self._lowered.for_platform(platform))
+        return other
 
     def decide(self, leaves: frozenset[int]) -> Donation:
         """JAX's own pairing."""
@@ -67,15 +82,13 @@ class FromFunction:
 
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The jit with `donate_argnames`; None where the function or an argument has no name of its own."""
-        if self._jit is None or not all(name.isidentifier() for name in names):
-            return None
-        return f"{self.name} = {self._jit}donate_argnames={jitting.names_tuple(tuple(names))})"
+        return jitting.line_that_donates(self.name, self.jit, names)
 
     def jaxpr(self) -> str | None:
         """The traced program as JAX prints it."""
         return self._lowered.jaxpr()
 
-    def program(self, module: Any) -> Program:
+    def program(self, module: Any, target: Target | None) -> Program:
         """With the compile options that JAX itself would use."""
         return self._lowered.program(module)
 
@@ -106,6 +119,8 @@ class HeldInput:
 
 class FromFile:
     """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
+
+    jit: str | None = None
 
     def __init__(self, given: str | bytes | pathlib.Path) -> None:
         """Parse it. Raises IRError."""
@@ -141,8 +156,17 @@ class FromFile:
         """A file has none."""
         return None
 
-    def program(self, module: Any) -> Program:
-        """For this machine's default backend."""
+    @property
+    def devices(self) -> int:
+        """As many as the file says."""
+        return 1
+
+    def on(self, platform: str) -> FromFile:  # noqa: ARG002
+        """A file is what it is: XLA takes it for another platform, or refuses it."""
+        return self
+
+    def program(self, module: Any, target: Target | None) -> Program:
+        """For this machine's default backend where there is no target."""
         return modules.pack_module(module, self.name, self.signature.arguments)
 
     def values(self) -> tuple[Any, ...]:

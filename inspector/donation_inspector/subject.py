@@ -22,7 +22,20 @@ from donation_inspector.signature import Donation, Signature
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
+    from donation_inspector.answers import Comparison, Measurement
     from donation_inspector.xla.program import Program
+    from donation_inspector.xla.results import Compiled
+    from donation_inspector.xla.targets import Target
+
+
+DonationKey = tuple[frozenset[tuple[int, int]], frozenset[int]]
+PassKey = DonationKey | None
+"""None where the pass made nothing that is compiled."""
+
+
+def donation_key(donation: Donation) -> DonationKey:
+    """What tells one donation from another: its pairs and its donors."""
+    return frozenset(donation.aliases.items()), donation.donors
 
 
 @dataclass(frozen=True)
@@ -61,13 +74,30 @@ class Origin(Protocol):
         """What is to be told when these leaves are donated, silent cases among it."""
         ...
 
+    @property
+    def jit(self) -> str | None:
+        """The call that jits the function, up to where `donate_argnames` goes; None where no such call does it."""
+        ...
+
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments."""
         ...
 
     def jaxpr(self) -> str | None: ...
-    def program(self, module: Any) -> Program:
-        """What a child process needs to compile `module`, a clone with other donation attributes."""
+    @property
+    def devices(self) -> int:
+        """How many devices the program runs on."""
+        ...
+
+    def on(self, platform: str) -> Origin:
+        """The same program for another platform. Raises TraceError where JAX cannot lower it for that one."""
+        ...
+
+    def program(self, module: Any, target: Target | None) -> Program:
+        """What a child process needs to compile `module`, a clone with other donation attributes.
+
+        `target` None is the device that the program was lowered for. Raises CompileError where it cannot be compiled.
+        """
         ...
 
     def values(self) -> tuple[Any, ...]:
@@ -81,8 +111,28 @@ class Subject:
 
     origin: Origin
     lock: threading.RLock = field(default_factory=threading.RLock)
-    answers: dict[object, Any] = field(default_factory=dict[object, Any])
-    """Finished comparisons and measurements: they outlive a toggle and its return."""
+    compiled: dict[tuple[Target, DonationKey], Compiled] = field(default_factory=dict[Any, Any])
+    """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
+    comparisons: dict[tuple[Target, DonationKey, DonationKey | None], Comparison] = field(
+        default_factory=dict[Any, Any]
+    )
+    """By target, donation and the pass's donation: unfinished ones too. All three outlive a toggle and its return."""
+    measurements: dict[tuple[DonationKey, PassKey], Measurement] = field(default_factory=dict[Any, Any])
+    """By donation and the pass's donation."""
+    asked: dict[str, Target] = field(default_factory=dict[str, "Target"])
+    """The targets that it was compared for, by name, the latest last."""
+    elsewhere: dict[str, Subject] = field(default_factory=dict[str, "Subject"])
+    """The same program for other platforms."""
+
+    def on(self, platform: str) -> Subject:
+        """The same program for a platform, lowered once. Raises TraceError."""
+        if platform == self.origin.platform:
+            return self
+        with self.lock:
+            if platform not in self.elsewhere:
+                origin = self.origin.on(platform)
+                self.elsewhere[platform] = self if origin is self.origin else Subject(origin)
+            return self.elsewhere[platform]
 
     @property
     def signature(self) -> Signature:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from donation_inspector.frameworks import equinox, nnx
@@ -26,6 +27,13 @@ def call_that_jits(fn: Any) -> str | None:
     jit = "nnx.jit" if nnx.is_wrapped(fn) else "jax.jit"
     kept = f"static_argnames={names_tuple(static)}, " if static else ""
     return f"{jit}({name}, {kept}"
+
+
+def line_that_donates(name: str, jit: str | None, names: Sequence[str]) -> str | None:
+    """The assignment that donates these arguments; None without a jit, or where one has no name of its own."""
+    if jit is None or not all(one.isidentifier() for one in names):
+        return None
+    return f"{name} = {jit}donate_argnames={names_tuple(tuple(names))})"
 
 
 def names_tuple(names: tuple[str, ...]) -> str:

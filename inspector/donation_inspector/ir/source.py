@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from typing import Any, cast
 
@@ -113,3 +114,10 @@ def _advice(message: str, written: str, line: int, is_last: bool) -> str:
     if is_last and line > 1:
         return "It is the last line: the text may be cut short."
     return "Correct that line, or give the text that jax.jit(f).lower(...).as_text() gives."
+
+
+def bytecode(module: ir.Module) -> bytes:
+    """The module as MLIR bytecode of this jaxlib, locations included; `parse` reads it back."""
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    return written.getvalue()

@@ -1,0 +1,36 @@
+"""What a program is compiled for: plain data, so that a child can unpickle it before it starts JAX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A device that XLA compiles for.
+
+    `name` is as shown: "cpu", "tpu:v5e:2x2", "cuda:h100". `platform` is what the program is lowered for. `here` is True
+    for this machine's own devices, on which it can be run. `topology` is PJRT's name of the devices that are not here
+    and `devices` how many these are; `config` the text of a GpuTargetConfigProto. `capacity` is the memory in bytes
+    that a program can have on one device, None where it is not known.
+    """
+
+    name: str
+    platform: str
+    here: bool = True
+    topology: str = ""
+    config: str = ""
+    devices: int = 0
+    capacity: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One line of `di.targets()`: what can be asked for, or `why_not`."""
+
+    name: str
+    device: str
+    capacity: int | None
+    here: bool
+    available: bool
+    why_not: str | None = None
