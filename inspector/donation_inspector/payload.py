@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from donation_inspector import headline
+from donation_inspector import headline, payload_buffers
 from donation_inspector.analysis.live_range import KINDS, UNKNOWN
-from donation_inspector.answers import VARIANTS, Comparison, Measurement
+from donation_inspector.answers import VARIANTS, Comparison, Measurement, Variant
 from donation_inspector.labels import type_label
+from donation_inspector.payload_buffers import NOTHING_READ, Layouts
+from donation_inspector.xla.targets import listed
 
 if TYPE_CHECKING:
     from donation_inspector.inspection import Inspection
@@ -88,6 +90,18 @@ def once(inspection: Inspection) -> dict[str, Any]:
         "kinds": list(KINDS),
         "multiDevice": any(argument.nbytes != argument.nbytes_per_device for argument in arguments),
         "notes": [{"severity": "note", "text": note} for note in inspection.notes],
+        "available": [
+            {
+                "name": target.name,
+                "device": target.device,
+                "capacity": target.capacity,
+                "available": target.available,
+                "whyNot": target.why_not or "",
+                "here": target.here,
+            }
+            for target in listed(inspection.platform)
+        ],
+        "classes": list(payload_buffers.CLASSES),
     }
     return {
         "program": program,
@@ -98,8 +112,11 @@ def once(inspection: Inspection) -> dict[str, Any]:
     }
 
 
-def current(inspection: Inspection, revision: int) -> dict[str, Any]:
-    """What a toggle changes: sentences, verdicts, pairs, diff, curve, and the answers known for this donation."""
+def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_READ) -> dict[str, Any]:
+    """What a toggle changes: sentences, verdicts, pairs, diff, curve, and the answers known for this donation.
+
+    `layouts` are XLA's buffers as far as they are read: a toggle reads none.
+    """
     applied = inspection.apply()
     memory = inspection.program_memory
     arguments = inspection.arguments
@@ -135,28 +152,68 @@ def current(inspection: Inspection, revision: int) -> dict[str, Any]:
         "state": state,
         "curve": memory.bytes.astype("<f8").tobytes(),
         "ends": _columns("<i4", inspection.range_columns.end),
-        "comparison": None if compiled is None else comparison(inspection, compiled, revision),
+        **comparison(inspection, compiled, revision, layouts),
         "measurement": None if runs is None else measurement(runs, revision),
     }
 
 
-def comparison(inspection: Inspection, answer: Comparison, revision: int) -> dict[str, Any]:
-    """The compiled variants, bytes per device."""
+def comparison(inspection: Inspection, answer: Comparison | None, revision: int, layouts: Layouts) -> dict[str, Any]:
+    """The compiled variants, bytes per device, with XLA's buffers as far as they are read."""
+    if answer is None:
+        return {"comparison": None, "xla_curves": b""}
+    buffers, curves, places = payload_buffers.placed(answer.variants.values(), layouts)
     rows: list[dict[str, Any]] = []
     for name in VARIANTS:
         variant = answer.variants[name]
         memory = variant.memory
-        row: dict[str, Any] = {"name": name, "seconds": variant.seconds, "error": variant.error}
+        row: dict[str, Any] = {
+            "name": name,
+            "seconds": variant.seconds,
+            "status": variant.status,
+            "error": variant.error,
+            "fits": variant.fits,
+            "over": variant.over,
+            "buffers": places.get(name),
+            "buffersError": _why_no_buffers(variant, layouts),
+        }
         for field in ("argument", "output", "alias", "temp", "total"):
             row[field] = None if memory is None else getattr(memory, field)
         rows.append(row)
-    return {
+    found = {
         "revision": revision,
         "target": answer.target,
-        "note": f"compiled with XLA for {answer.target}, bytes per device",
+        "here": answer.here,
+        "capacity": next((one.capacity for one in answer.variants.values() if one.capacity is not None), None),
+        "note": f"compiled with XLA for {answer.target}{'' if answer.here else ', not run'}, bytes per device",
         "variants": rows,
+        "buffers": buffers,
+        "targets": [row for one in inspection.comparisons.values() for row in _target_rows(one)],
         "sentence": headline.details(inspection),
     }
+    return {"comparison": found, "xla_curves": curves}
+
+
+def _target_rows(answer: Comparison) -> Iterable[dict[str, Any]]:
+    for name, variant in answer.variants.items():
+        yield {
+            "target": answer.target,
+            "here": answer.here,
+            "capacity": variant.capacity,
+            "variant": name,
+            "total": None if variant.memory is None else variant.memory.total,
+            "saved": answer.saved(name),
+            "fits": variant.fits,
+            "over": variant.over,
+            "status": variant.status,
+        }
+
+
+def _why_no_buffers(variant: Variant, layouts: Layouts) -> str | None:
+    if variant.hlo is None:
+        return variant.error
+    if variant.hlo not in layouts:
+        return "Compare reads them"
+    return layouts[variant.hlo].error
 
 
 def measurement(answer: Measurement, revision: int) -> dict[str, Any]:

@@ -1,12 +1,13 @@
 """The widget's kernel side: traits and messages, no analysis.
 
 Traits carry what `payload.py` makes; messages from the front end are {"type": "donate", "whole": int, "donate": bool},
-{"type": "compare"}, {"type": "measure"} and {"type": "cancel"}. JupyterLab delivers them on a subshell thread while a
-cell is busy, and may deliver several at once: one lock per widget keeps them in order.
+{"type": "compare", "target": str | None}, {"type": "measure"} and {"type": "cancel"}. JupyterLab delivers them on a
+subshell thread while a cell is busy, and may deliver several at once: one lock per widget keeps them in order.
 """
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import threading
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 import anywidget
 import traitlets
 
-from donation_inspector import payload, report
+from donation_inspector import payload, payload_buffers, report
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
+from donation_inspector.payload_buffers import Layout
 
 if TYPE_CHECKING:
     from donation_inspector.answers import Comparison, Measurement
@@ -40,6 +42,7 @@ class DonationWidget(anywidget.AnyWidget):
     curve = traitlets.Bytes().tag(sync=True)
     ends = traitlets.Bytes().tag(sync=True)
     comparison = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
+    xla_curves = traitlets.Bytes().tag(sync=True)
     measurement = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
 
@@ -49,8 +52,14 @@ class DonationWidget(anywidget.AnyWidget):
         self._lock = threading.RLock()
         self._cancel = threading.Event()
         self._thread: threading.Thread | None = None
+        self._layouts: dict[bytes, Layout] = {}
+        if inspection.comparison is not None:
+            self._layouts.update(payload_buffers.read(inspection.comparison, self._layouts))
         super().__init__(
-            **payload.once(inspection), **payload.current(inspection, self._revision), job=payload.IDLE, **kwargs
+            **payload.once(inspection),
+            **payload.current(inspection, self._revision, self._layouts),
+            job=payload.IDLE,
+            **kwargs,
         )
         cast(Any, self).on_msg(self._receive)
         _answer_where_asked(self.comm)
@@ -60,7 +69,7 @@ class DonationWidget(anywidget.AnyWidget):
             case "donate":
                 self._donate(int(content["whole"]), bool(content["donate"]))
             case "compare":
-                self._start("compare", Inspection.compare)
+                self._start("compare", functools.partial(self._compare_for, content.get("target")))
             case "measure":
                 self._start("measure", Inspection.measure)
             case "cancel":
@@ -75,7 +84,7 @@ class DonationWidget(anywidget.AnyWidget):
             self._revision += 1
             try:
                 self.inspection = self.inspection.donate(name) if donate else self.inspection.keep(name)
-                update = payload.current(self.inspection, self._revision)
+                update = payload.current(self.inspection, self._revision, self._layouts)
             except DonationInspectorError as error:
                 self.state = {**self.state, "revision": self._revision, "error": {"text": str(error)}}
                 return
@@ -97,6 +106,11 @@ class DonationWidget(anywidget.AnyWidget):
             )
             self._thread.start()
 
+    def _compare_for(self, target: str | None, inspection: Inspection, **work: Any) -> Comparison:
+        answer = inspection.compare(target, **work)
+        self._layouts.update(payload_buffers.read(answer, self._layouts))
+        return answer
+
     def _run(self, kind: str, work: Callable[..., Comparison | Measurement], inspection: Inspection) -> None:
         def progress(step: int, steps: int, label: str) -> None:
             self.job = payload.job(kind, step=step, steps=steps, label=label)
@@ -110,7 +124,7 @@ class DonationWidget(anywidget.AnyWidget):
         except Exception as error:  # the thread has no cell to raise in: the place on the screen is the only one
             done = payload.failed(kind, f"unexpected {type(error).__name__}: {error}")
         with self._lock:
-            self._show({**payload.current(self.inspection, self._revision), "job": done})
+            self._show({**payload.current(self.inspection, self._revision, self._layouts), "job": done})
 
     def close(self) -> None:
         """Cancel what runs, then close the comm."""

@@ -71,7 +71,7 @@ export function kernel(fixture: Fixture): Fake {
         if (cancelled) return;
         const found =
           request.type === "compare"
-            ? { comparison: fixture.comparison(revision) }
+            ? fixture.compiled(revision, request.target ?? "cpu", request.target === null ? null : 4e8)
             : { measurement: fixture.measurement(revision) };
         set({ ...found, job });
       }, 2100);

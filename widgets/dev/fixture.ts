@@ -1,12 +1,14 @@
 /** A made-up program of any size, the same at every run: what the harness shows and the tests hold the views to. */
 
-import type { Change, Comparison, Job, Measurement, Program, State, Traits, Verdict } from "../src/model";
+import type { Change, Job, Measurement, Program, State, Traits, Verdict } from "../src/model";
+import { AVAILABLE, CLASSES, type Compiled, compiled } from "./compiled";
 
 export interface Fixture {
   traits: Traits;
   /** The traits that a toggle changes, for a set of donated whole arguments. */
   toggled(donated: ReadonlySet<number>, revision: number): Pick<Traits, "state" | "curve" | "ends">;
-  comparison(revision: number): Comparison;
+  /** What Compare gives; `capacity` in bytes, null where the device's is unknown. */
+  compiled(revision: number, target?: string, capacity?: number | null): Compiled;
   measurement(revision: number): Measurement;
 }
 
@@ -261,6 +263,8 @@ export function fixture(layers: number, width: number, operations: number): Fixt
     rangeSources: ranges.map((range) => range.source).join("\n"),
     kinds: ["argument", "constant", "temporary", "result"],
     multiDevice: false,
+    available: AVAILABLE,
+    classes: CLASSES,
     notes: [{ severity: "note", text: "Traced with jax.ShapeDtypeStruct arguments: Measure makes its own inputs." }],
   };
 
@@ -269,25 +273,14 @@ export function fixture(layers: number, width: number, operations: number): Fixt
   const temp = Math.round(argument * 0.35);
   return {
     toggled,
-    comparison: (revision) => ({
-      revision,
-      target: "cpu",
-      note: "",
-      sentence: `Aliased ${figure(output)}, temp grew ${figure(temp * 0.1)}: saves ${figure(output - temp * 0.1)}.`,
-      variants: [
-        { name: "none", argument, output, alias: 0, temp, total: argument + output + temp, seconds: 1.42, error: null },
-        ...(["jax", "pass"] as const).map((name) => ({
-          name,
-          argument,
-          output,
-          alias: output - 4,
-          temp: Math.round(temp * 1.1),
-          total: argument + 4 + Math.round(temp * 1.1),
-          seconds: 1.51,
-          error: null,
-        })),
-      ],
-    }),
+    compiled: (revision, target, capacity) =>
+      compiled(
+        {
+          ...{ argument, output, temp },
+          arguments: leaves.map((leaf) => ({ ...leaf, label: label(leaf), nbytes: nbytes(leaf) })),
+        },
+        ...([revision, target, capacity] as const),
+      ),
     measurement: (revision) => ({
       revision,
       outputsEqual: true,
@@ -329,6 +322,7 @@ export function fixture(layers: number, width: number, operations: number): Fixt
       range_bytes: view(rangeBytes),
       baseline_curve: view(baseline),
       comparison: null,
+      xla_curves: new DataView(new ArrayBuffer(0)),
       measurement: null,
       job: IDLE,
       ...toggled(new Set([0]), 1),

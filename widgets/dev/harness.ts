@@ -1,4 +1,4 @@
-/** Shows the widget without Jupyter: `?size=gpt|large|small`, `&figures` for finished compile and measure. */
+/** Shows the widget without Jupyter: `?size=gpt|large|small`, `&figures` for finished compile and measure, `&target=tpu:v5e`. */
 
 import widget from "../src/index";
 import { kernel } from "./fake";
@@ -7,7 +7,8 @@ import { gpt, large, small } from "./fixture";
 const query = new URLSearchParams(location.search);
 const made = { gpt, large, small }[query.get("size") ?? "gpt"]!();
 if (query.has("figures")) {
-  made.traits.comparison = made.comparison(1);
+  const target = query.get("target");
+  Object.assign(made.traits, made.compiled(1, target ?? undefined, target === null ? null : 4e8));
   made.traits.measurement = made.measurement(1);
 }
 const faked = kernel(made);

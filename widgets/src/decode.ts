@@ -71,3 +71,27 @@ export function ranges(columns: Wire, sizes: Wire, names: string, sources: strin
     ofLeaf,
   };
 }
+
+/** Bytes over XLA's schedule at chosen times, the peak among them. */
+export interface ScheduleCurves {
+  times: Float64Array;
+  needed: Float64Array;
+  held: Float64Array;
+  instructions: string[];
+}
+
+export function scheduleCurves(
+  columns: Wire,
+  buffers: readonly { points: number; instructions: string }[],
+): ScheduleCurves[] {
+  const all = float64(columns, "xla_curves");
+  const expected = 3 * buffers.reduce((sum, { points }) => sum + points, 0);
+  if (all.length !== expected) throw new RangeError(`xla_curves: ${all.length} numbers, expected ${expected}`);
+  let from = 0;
+  return buffers.map(({ points, instructions }) => {
+    const column = (i: number) => all.subarray(from + i * points, from + (i + 1) * points);
+    const found = { times: column(0), needed: column(1), held: column(2), instructions: lines(instructions, points) };
+    from += 3 * points;
+    return found;
+  });
+}

@@ -9,6 +9,7 @@ import { header } from "./views/header";
 import { irView } from "./views/ir";
 import { memoryView } from "./views/memory";
 import { notes } from "./views/notes";
+import { peakView } from "./views/peak";
 import { sentence } from "./views/sentence";
 import type { Context, View } from "./views/view";
 import { viewState } from "./viewstate";
@@ -37,9 +38,11 @@ function render({ model, el }: { model: Model; el: HTMLElement }): () => void {
       view: viewState(synced.state().changes.length > 0 ? "diff" : "before"),
       changed,
     };
-    views = [header, sentence, argumentsView, memoryView, irView, figures, notes].map((make) => make(context));
-    const [head, told, tree, memory, ...below] = views.map((view) => view.el);
-    el.replaceChildren(head!, told!, h("div", { class: "di-columns" }, tree!, memory!), ...below);
+    views = [header, sentence, peakView, argumentsView, memoryView, irView, figures, notes].map((make) =>
+      make(context),
+    );
+    const [head, told, peak, tree, memory, ...below] = views.map((view) => view.el);
+    el.replaceChildren(head!, told!, peak!, h("div", { class: "di-columns" }, tree!, memory!), ...below);
     changed();
   } catch (error) {
     failed(error);

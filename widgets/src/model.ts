@@ -3,8 +3,14 @@
 import type { AnyModel } from "@anywidget/types";
 
 export type Severity = "note" | "warning" | "error";
-export type Verdict = "aliased" | "donor" | "unusable" | "unused" | "not donated";
+export type Verdict = "aliased" | "aliased, saves nothing" | "donor" | "unusable" | "unused" | "not donated";
 export type VariantName = "none" | "jax" | "pass";
+
+/** A piece of a sentence; the strong ones carry the numbers that matter. */
+export interface Part {
+  text: string;
+  strong: boolean;
+}
 
 /** Flat arguments in JAX's order, one entry a leaf in every list. */
 export interface Arguments {
@@ -29,6 +35,18 @@ export interface Message {
   text: string;
 }
 
+/** A device that the program can be compiled for. */
+export interface Target {
+  name: string;
+  device: string;
+  /** Bytes of one device. */
+  capacity: number | null;
+  available: boolean;
+  whyNot: string;
+  /** It can be run in this process; otherwise it is compiled, not run. */
+  here: boolean;
+}
+
 /** What donation never changes; sent once. */
 export interface Program {
   name: string;
@@ -45,6 +63,9 @@ export interface Program {
   kinds: string[];
   multiDevice: boolean;
   notes: Message[];
+  available: Target[];
+  /** Every class of bytes at a peak, in the order of a bar. */
+  classes: string[];
 }
 
 /** One operation that the pass added, removed or rewrote; lines are 0-based. */
@@ -59,7 +80,7 @@ export interface Change {
 /** What one set of donated arguments gives; sent again after every toggle. */
 export interface State {
   revision: number;
-  headline: { text: string; strong: boolean }[];
+  headline: Part[];
   sub: string;
   fix: string | null;
   donated: number[];
@@ -77,6 +98,65 @@ export interface State {
   error: { text: string } | null;
 }
 
+/** A buffer that is live at the peak. */
+export interface Contributor {
+  class: string;
+  /** The argument's path, or the operation in the user's words. */
+  label: string;
+  type: string;
+  bytes: number;
+  /** Innermost line of the user's, "" where there is none. */
+  source: string;
+  stack: string[];
+  opName: string;
+  instruction: string;
+  /** Times of the schedule, both included. */
+  start: number;
+  end: number;
+}
+
+/** Bytes that are copied because an argument and a result share a buffer. */
+export interface Copied {
+  argument: string;
+  result: string;
+  bytes: number;
+  /** What still reads the argument's old value. */
+  reader: string;
+  source: string;
+  advice: string;
+}
+
+export interface Space {
+  name: string;
+  peak: number;
+  reserved: number;
+}
+
+/** XLA's own buffers of one compiled module, over the main memory of one device. */
+export interface Buffers {
+  /** Length of the schedule. */
+  steps: number;
+  peak: number;
+  peakAt: number;
+  peakInstruction: string;
+  sentence: Part[];
+  /** What the runtime takes for the whole call. */
+  reserved: number;
+  constant: number;
+  padding: number | null;
+  fragmentation: number | null;
+  classes: { name: string; bytes: number }[];
+  /** Most bytes first. */
+  contributors: Contributor[];
+  more: { count: number; bytes: number };
+  copies: Copied[];
+  spaces: Space[];
+  /** How many times `xla_curves` has of it, the peak among them. */
+  points: number;
+  /** Newline-joined, one instruction a point. */
+  instructions: string;
+}
+
 export interface Compiled {
   name: VariantName;
   argument: number | null;
@@ -85,14 +165,41 @@ export interface Compiled {
   temp: number | null;
   total: number | null;
   seconds: number | null;
+  status: string;
   error: string | null;
+  fits: boolean | null;
+  /** Bytes beyond the device's capacity. */
+  over: number | null;
+  /** Index into `Comparison.buffers`; null where they are unknown, `buffersError` says why. */
+  buffers: number | null;
+  buffersError: string | null;
+}
+
+/** One variant on one target. */
+export interface TargetRow {
+  target: string;
+  here: boolean;
+  capacity: number | null;
+  variant: VariantName;
+  total: number | null;
+  saved: number | null;
+  fits: boolean | null;
+  over: number | null;
+  status: string;
 }
 
 export interface Comparison {
   revision: number;
   target: string;
+  /** False: compiled, not run. */
+  here: boolean;
+  capacity: number | null;
   note: string;
   variants: Compiled[];
+  /** Equal variants share one entry. */
+  buffers: Buffers[];
+  /** Every target that this donation was compared for. */
+  targets: TargetRow[];
   sentence: string;
 }
 
@@ -136,13 +243,15 @@ export interface Traits extends Record<string, unknown> {
   /** int32[n], inclusive. */
   ends: DataView;
   comparison: Comparison | null;
+  /** For each of `comparison.buffers`, float64, n points each: [time][needed][held]. */
+  xla_curves: DataView;
   measurement: Measurement | null;
   job: Job;
 }
 
 export type Request =
   | { type: "donate"; whole: number; donate: boolean }
-  | { type: "compare" }
+  | { type: "compare"; target: string | null }
   | { type: "measure" }
   | { type: "cancel" };
 

@@ -1,5 +1,6 @@
 /** Draws the memory curve over the packed live ranges, both on one time axis. One path a colour. */
 
+import { FINER, ROUND, tick } from "./axis";
 import type { Ranges } from "./decode";
 import { bytes, count } from "./format";
 import type { Lanes, Rest } from "./lanes";
@@ -85,16 +86,6 @@ function columns(values: Float64Array, operations: number, width: number): Float
     for (let op = from; op < to; op++) found[column] = Math.max(found[column]!, values[op] ?? 0);
   }
   return found;
-}
-
-const ROUND = [1, 2, 5, 10];
-const FINER = [1, 2, 2.5, 5, 10];
-
-/** A round distance between ticks, at most `steps` of them up to `most`. */
-function tick(most: number, steps: number, round: readonly number[]): number {
-  const rough = most / steps;
-  const power = 10 ** Math.floor(Math.log10(Math.max(rough, 1)));
-  return power * (round.find((m) => m * power >= rough) ?? 10);
 }
 
 export function draw(c: CanvasRenderingContext2D, g: Geometry, scene: Scene, colours: Palette): void {

@@ -1,11 +1,11 @@
 /** The kernel's side as the views see it: decoded traits, requests on their way, and whether the kernel answers. */
 
-import { float64, int32, type Ranges, ranges } from "./decode";
+import { float64, int32, type Ranges, ranges, type ScheduleCurves, scheduleCurves } from "./decode";
 import type { Comparison, Job, Measurement, Model, Program, Request, State } from "./model";
 
 export const PATIENCE_MS = 10_000;
 
-const WATCHED = ["state", "curve", "ends", "comparison", "measurement", "job"] as const;
+const WATCHED = ["state", "curve", "ends", "comparison", "xla_curves", "measurement", "job"] as const;
 
 export interface Synced {
   readonly program: Program;
@@ -17,6 +17,8 @@ export interface Synced {
   curve(): Float64Array;
   ends(): Int32Array;
   comparison(): Comparison | null;
+  /** One entry for each of the comparison's buffers. */
+  schedules(): readonly ScheduleCurves[];
   measurement(): Measurement | null;
   job(): Job;
   /** What the user asked for and the kernel has not confirmed. */
@@ -37,6 +39,7 @@ export function connect(model: Model, changed: () => void): Synced {
   const pending = new Map<number, { donate: boolean; revision: number }>();
   let curve = float64(model.get("curve"), "curve");
   let ends = int32(model.get("ends"), "ends");
+  let schedules: ScheduleCurves[] | null = null;
   let expected = model.get("state").revision;
   let starting = false;
   let silent = false;
@@ -74,6 +77,7 @@ export function connect(model: Model, changed: () => void): Synced {
     const listener = (): void => {
       if (name === "curve") curve = float64(model.get("curve"), "curve");
       if (name === "ends") ends = int32(model.get("ends"), "ends");
+      if (name === "comparison" || name === "xla_curves") schedules = null;
       if (name === "state") settle();
       if (name === "job") starting = false;
       answered();
@@ -92,6 +96,10 @@ export function connect(model: Model, changed: () => void): Synced {
     curve: () => curve,
     ends: () => ends,
     comparison: () => model.get("comparison"),
+    schedules() {
+      schedules ??= scheduleCurves(model.get("xla_curves"), model.get("comparison")?.buffers ?? []);
+      return schedules;
+    },
     measurement: () => model.get("measurement"),
     job: () => model.get("job"),
     asked: (whole) => pending.get(whole)?.donate,

@@ -1,6 +1,7 @@
 /** Colours for the canvas, as the page's theme has them now. */
 
 import { h } from "./dom";
+import type { VariantName } from "./model";
 
 export interface Palette {
   text: string;
@@ -9,7 +10,9 @@ export interface Palette {
   accent: string;
   peak: string;
   cursor: string;
+  bad: string;
   kinds: string[];
+  variants: Record<VariantName, string>;
 }
 
 /** A canvas takes no `light-dark()` and no custom property: the computed colour of a probe resolves both. */
@@ -27,7 +30,9 @@ export function palette(root: HTMLElement, kinds: readonly string[]): Palette {
     accent: read("accent"),
     peak: read("peak"),
     cursor: read("text"),
+    bad: read("bad"),
     kinds: kinds.map((kind) => read(`kind-${kind}`)),
+    variants: { none: read("variant-none"), jax: read("variant-jax"), pass: read("variant-pass") },
   };
   probe.remove();
   return found;

@@ -79,7 +79,7 @@ test("silence after one answer is silence again", () => {
   set(fixture.toggled(new Set([0, 1]), 2));
   vi.advanceTimersByTime(2 * PATIENCE_MS);
   expect(synced.silent()).toBe(false);
-  synced.send({ type: "compare" });
+  synced.send({ type: "compare", target: null });
   expect(synced.starting()).toBe(true);
   vi.advanceTimersByTime(PATIENCE_MS);
   expect([synced.silent(), synced.starting()]).toEqual([true, false]);
@@ -102,7 +102,7 @@ test("the curve and the ends are those of the last message", () => {
 
 test("after destroy nothing listens, nothing is pending", async () => {
   const { synced, changed, set, listeners } = connected();
-  synced.send({ type: "compare" });
+  synced.send({ type: "compare", target: null });
   synced.destroy();
   expect(listeners()).toBe(0);
   expect(vi.getTimerCount()).toBe(0);

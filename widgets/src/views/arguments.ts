@@ -2,9 +2,11 @@
 
 import { h, setText } from "../dom";
 import { bytes, plural } from "../format";
-import type { Verdict } from "../model";
+import type { Copied, Verdict } from "../model";
 import { chain, donated, type Node, total, tree, verdicts, visible } from "../tree";
+import { shownAs } from "../variants";
 import { virtualList } from "../virtual";
+import { copyRow } from "./copies";
 import type { Context, View } from "./view";
 
 const ROW = 26;
@@ -30,6 +32,7 @@ const COULD = "could be donated";
 
 const CHIP: Record<Verdict, string> = {
   aliased: "di-ok",
+  "aliased, saves nothing": "di-vain",
   donor: "di-donor",
   unusable: "di-bad",
   unused: "di-bad",
@@ -285,12 +288,22 @@ export function argumentsView(context: Context): View {
     if (whole && !whole.togglable && whole.hint !== "") hints.push(whole.hint);
     else if (node.depth > 0)
       hints.push(`Donating it without the rest of ${whole?.name ?? "its argument"} needs di.jit.`);
+    const copied = leaf === null ? [] : copiesOf(args.path[leaf]!);
     const lines = [
       h("p", {}, h("code", {}, leaf === null ? fullName(node) : args.path[leaf]!), ` · ${facts.join(" · ")}`),
       reason === "" ? null : h("p", {}, reason),
       hints.length === 0 ? null : h("p", { class: "di-muted" }, hints.join(" ")),
+      copied.length === 0
+        ? null
+        : h("ul", { class: "di-copies", "data-testid": "argument-copies" }, ...copied.map(copyRow)),
     ].filter((line) => line !== null);
     if (detail.textContent !== lines.map((line) => line.textContent).join("")) detail.replaceChildren(...lines);
+  }
+
+  /** The copies that aliasing this argument makes, in the variant that is looked at. */
+  function copiesOf(path: string): Copied[] {
+    const entry = shownAs(synced.comparison(), view.variant);
+    return entry === null ? [] : entry.buffers.copies.filter((one) => one.argument === path);
   }
 
   let revealed = -1;

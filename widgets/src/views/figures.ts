@@ -2,10 +2,9 @@
 
 import { h } from "../dom";
 import { bytes, seconds } from "../format";
-import type { Compiled, Measured } from "../model";
+import type { Compiled, Measured, TargetRow } from "../model";
+import { NAMES } from "../variants";
 import type { Context, View } from "./view";
-
-const NAMES = { none: "nothing donated", jax: "JAX’s own pairing", pass: "after the pass" };
 
 type Part = [kind: string, size: number, title: string];
 
@@ -33,10 +32,11 @@ const figure = (text: string): HTMLElement =>
   h("td", { class: text === "unknown" ? "di-num di-muted" : "di-num" }, text);
 
 /** argument + output − alias + temp = total: the aliased bytes are drawn once, hatched. */
-function compiledRow(variant: Compiled, most: number): HTMLElement {
+function compiledRow(variant: Compiled, most: number, fitting: boolean): HTMLElement {
   const name = h("th", { scope: "row", title: NAMES[variant.name] }, variant.name);
-  if (variant.error !== null) {
-    return h("tr", {}, name, h("td", { colspan: 7, class: "di-error-cell" }, variant.error));
+  if (variant.total === null) {
+    const why = variant.error ?? variant.status;
+    return h("tr", {}, name, h("td", { colspan: fitting ? 8 : 7, class: "di-error-cell" }, why));
   }
   const { argument, output, alias, temp, total } = variant;
   const parts: Part[] = [];
@@ -63,7 +63,32 @@ function compiledRow(variant: Compiled, most: number): HTMLElement {
       if (i === 0) cell.classList.add("di-total");
       return cell;
     }),
+    fitting ? fitsCell(variant) : null,
     figure(seconds(variant.seconds)),
+  );
+}
+
+function fitsCell({ fits, over, status, error }: Compiled | (TargetRow & { error?: null })): HTMLElement {
+  const text = fits ? "fits" : over ? `over by ${bytes(over)}` : fits === false ? status : "unknown";
+  const kind = fits ? "di-ok" : fits === false ? "di-bad" : "di-muted";
+  return h("td", { class: `di-num ${kind}`, title: error ?? "" }, text);
+}
+
+function targetRow(row: TargetRow, first: boolean): HTMLElement {
+  return h(
+    "tr",
+    { class: first ? "di-first-of-target" : "" },
+    h(
+      "th",
+      { scope: "row", class: "di-target-name" },
+      first ? row.target : h("span", { class: "di-offscreen" }, row.target),
+    ),
+    h("td", {}, row.variant),
+    figure(row.total === null ? row.status : bytes(row.total)),
+    figure(row.variant === "none" ? "" : bytes(row.saved)),
+    figure(bytes(row.capacity)),
+    fitsCell(row),
+    h("td", {}, first ? (row.here ? "compiled" : "compiled, not run") : ""),
   );
 }
 
@@ -99,11 +124,13 @@ const LEGEND = [
 export function figures(context: Context): View {
   const { synced } = context;
   const compiled = h("div", { class: "di-compiled" });
+  const targets = h("div", { class: "di-targets" });
   const measured = h("div", { class: "di-measured" });
   const el = h(
     "section",
     { class: "di-figures-section", "aria-label": "variants", "data-testid": "bars" },
     compiled,
+    targets,
     measured,
   );
   let shown: unknown[] = [];
@@ -126,12 +153,24 @@ export function figures(context: Context): View {
     }
     const old = stale(found.revision);
     const scale = most(found.variants.map((v) => v.total));
+    const fitting = found.variants.some((variant) => variant.fits !== null);
+    const heads = [
+      "",
+      "",
+      "total",
+      "argument",
+      "output",
+      "alias",
+      "temp",
+      ...(fitting ? ["fits"] : []),
+      "compile time",
+    ];
     compiled.classList.toggle("di-old", old);
     compiled.replaceChildren(
       table(
-        caption(`Compiled with XLA for ${found.target}`, old),
-        ["", "", "total", "argument", "output", "alias", "temp", "compile time"],
-        found.variants.map((variant) => compiledRow(variant, scale)),
+        caption(`Compiled with XLA for ${found.target}${found.here ? "" : ", not run"}`, old),
+        heads,
+        found.variants.map((variant) => compiledRow(variant, scale, fitting)),
         "compiled",
       ),
       h(
@@ -141,6 +180,25 @@ export function figures(context: Context): View {
       ),
       h("p", {}, found.sentence),
       h("p", { class: "di-muted" }, found.note),
+    );
+  }
+
+  /** Only where there is more than the one that is shown already. */
+  function fillTargets(): void {
+    const rows = synced.comparison()?.targets ?? [];
+    const names = [...new Set(rows.map(({ target }) => target))];
+    targets.hidden = names.length < 2;
+    if (targets.hidden) {
+      targets.replaceChildren();
+      return;
+    }
+    targets.replaceChildren(
+      table(
+        caption("Compared for several targets, bytes per device", stale(synced.comparison()!.revision)),
+        ["target", "variant", "total", "saved", "device", "fits", ""],
+        rows.map((row, i) => targetRow(row, rows[i - 1]?.target !== row.target)),
+        "targets",
+      ),
     );
   }
 
@@ -173,6 +231,7 @@ export function figures(context: Context): View {
     if (now.every((value, i) => value === shown[i])) return;
     shown = now;
     fillCompiled();
+    fillTargets();
     fillMeasured();
   };
   return { el, update };

@@ -2,6 +2,7 @@
 
 import { button, h, setText } from "../dom";
 import { count, plural } from "../format";
+import { targetChooser } from "./targets";
 import type { Context, View } from "./view";
 
 function counts(context: Context): string {
@@ -14,19 +15,23 @@ function counts(context: Context): string {
   ].join(" · ");
 }
 
+let ids = 0;
+
 export function header(context: Context): View {
   const { synced } = context;
+  const chooser = targetChooser(context);
+  const notHere = h("span", { class: "di-muted di-not-here", id: `di-not-here-${ids++}`, "data-testid": "not-here" });
   const versions = Object.entries(synced.program.versions)
     .map(([name, version]) => `${name} ${version}`)
     .join(", ");
   const compare = button(
     "Compare",
     { class: "di-button", "data-testid": "compare", title: "Compile the variants with XLA" },
-    () => synced.send({ type: "compare" }),
+    () => synced.send({ type: "compare", target: context.view.target }),
   );
   const measure = button(
     "Measure",
-    { class: "di-button di-primary", "data-testid": "measure", title: "Run each variant in its own process" },
+    { class: "di-button di-primary", "data-testid": "measure", "aria-describedby": notHere.id },
     () => synced.send({ type: "measure" }),
   );
   const cancel = button("Cancel", { class: "di-button", "data-testid": "cancel" }, () => {
@@ -42,9 +47,11 @@ export function header(context: Context): View {
     { class: "di-header" },
     h("h2", { class: "di-name" }, synced.program.name),
     h("span", { class: "di-muted di-counts", title: versions }, counts(context)),
-    h("span", { class: "di-actions" }, compare, measure),
+    h("span", { class: "di-actions" }, chooser.el, compare, measure),
+    notHere,
     job,
     error,
+    chooser.details,
   );
   let since = 0;
   let started: HTMLButtonElement = compare;
@@ -65,12 +72,17 @@ export function header(context: Context): View {
     if (now.running) started = now.kind === "measure" ? measure : compare;
     const focused = document.activeElement;
     compare.disabled = busy;
-    measure.disabled = busy;
+    chooser.update(busy);
+    const why = chooser.whyNotMeasured();
+    measure.disabled = busy || why !== "";
+    measure.title = why === "" ? "Run each variant in its own process" : why;
+    setText(notHere, why === "" ? "" : `Measure: ${why}`);
+    notHere.hidden = why === "";
     job.classList.toggle("di-idle", !busy);
     cancel.disabled = !busy;
     // A disabled button keeps no focus, and keys without one go to the notebook.
     if (busy && (focused === compare || focused === measure)) cancel.focus();
-    if (!busy && focused === cancel) started.focus();
+    if (!busy && focused === cancel) (started.disabled ? compare : started).focus();
     progress.max = Math.max(1, now.steps);
     if (now.running) progress.value = now.step;
     else progress.removeAttribute("value");

@@ -1,11 +1,12 @@
 /** The IR before, after, and what the pass changed, in rows that are used again. */
 
 import { afterRows, beforeRows, hunks, type Line, merge, type Row } from "../diff";
-import { button, h, setText } from "../dom";
+import { h, setText } from "../dom";
 import { count, plural } from "../format";
 import { type Painted, painter } from "../highlight";
 import { tokens } from "../mlir";
 import type { Change } from "../model";
+import { tabs } from "../tabs";
 import type { Tab } from "../viewstate";
 import { virtualList } from "../virtual";
 import type { Context, View } from "./view";
@@ -23,11 +24,12 @@ interface RowElement extends HTMLDivElement {
   painted: Painted;
 }
 
-let ids = 0;
-
 export function irView(context: Context): View {
   const { synced, view } = context;
-  const prefix = `di-ir-${ids++}`;
+  const bar = tabs<Tab>("IR", TABS, (tab) => {
+    view.tab = tab;
+    context.changed();
+  });
   const painting = painter();
   let rows: Row[] = [];
   let changes: Change[] | null = null;
@@ -49,7 +51,7 @@ export function irView(context: Context): View {
     },
     fill,
     release: (row) => painting.erase(row.painted),
-    attributes: { class: "di-ir", role: "tabpanel", id: `${prefix}-panel`, "data-testid": "ir" },
+    attributes: { class: "di-ir", role: "tabpanel", id: bar.panel, "data-testid": "ir" },
   });
   list.el.style.height = `${Math.max(4, Math.min(ROWS_SHOWN, synced.ir.length)) * ROW + 2}px`;
   list.el.addEventListener("keydown", (event) => {
@@ -58,41 +60,13 @@ export function irView(context: Context): View {
     if (fold) unfold(fold.at);
   });
 
-  const tabs = TABS.map(([tab, title]) =>
-    button(
-      title,
-      {
-        class: "di-tab",
-        role: "tab",
-        id: `${prefix}-${tab}`,
-        "aria-controls": `${prefix}-panel`,
-        "data-testid": `tab-${tab}`,
-      },
-      () => show(tab),
-    ),
-  );
-  const bar = h("div", { class: "di-tabs", role: "tablist", "aria-label": "IR" }, ...tabs);
-  bar.addEventListener("keydown", (event) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    const now = TABS.findIndex(([tab]) => tab === view.tab);
-    const next = (now + step + TABS.length) % TABS.length;
-    show(TABS[next]![0]);
-    tabs[next]!.focus();
-  });
   const summary = h("span", { class: "di-muted di-ir-summary", role: "status", "data-testid": "ir-summary" });
   const el = h(
     "section",
     { class: "di-ir-section", "aria-label": "IR" },
-    h("div", { class: "di-tabbar" }, bar, summary),
+    h("div", { class: "di-tabbar" }, bar.el, summary),
     list.el,
   );
-
-  function show(tab: Tab): void {
-    view.tab = tab;
-    context.changed();
-  }
 
   function unfold(at: number): void {
     view.unfolded.add(at);
@@ -167,12 +141,8 @@ export function irView(context: Context): View {
       list.refresh();
       if (index >= 0) list.scrollTo(index, "middle");
     }
-    TABS.forEach(([tab], i) => {
-      const on = tab === view.tab;
-      tabs[i]!.setAttribute("aria-selected", String(on));
-      tabs[i]!.tabIndex = on ? 0 : -1;
-    });
-    list.el.setAttribute("aria-labelledby", `${prefix}-${view.tab}`);
+    bar.update(view.tab);
+    list.el.setAttribute("aria-labelledby", bar.id(view.tab));
     const n = (kind: Change["kind"]): number => state.changes.filter((c) => c.kind === kind).length;
     const told = (["added", "changed", "removed"] as const)
       .map((kind) => [n(kind), kind] as const)
