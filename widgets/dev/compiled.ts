@@ -36,10 +36,10 @@ export interface Sizes {
 }
 
 /** The traits that Compare sets. */
-export interface Compiled {
+export type Compiled = {
   comparison: Comparison;
   xla_curves: DataView;
-}
+};
 
 const figure = (n: number): string => `${(n / 1e6).toFixed(1)} MB`;
 const POINTS = 1200;

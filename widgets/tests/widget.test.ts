@@ -1,36 +1,7 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
-import { type Fake, fake } from "../dev/fake";
-import { type Fixture, gpt, large, small } from "../dev/fixture";
-import widget from "../src/index";
-import type { Traits } from "../src/model";
+import { describe, expect, test, vi } from "vitest";
+import { gpt, large, small } from "../dev/fixture";
+import { type Shown, settled, show } from "./show";
 
-const shown: (() => void)[] = [];
-afterEach(() => {
-  for (const cleanup of shown.splice(0)) cleanup();
-  document.body.replaceChildren();
-});
-
-interface Shown extends Fake {
-  el: HTMLElement;
-  cleanup: () => void;
-  get<T extends HTMLElement = HTMLElement>(testid: string): T;
-}
-
-function show(fixture: Fixture, traits: Partial<Traits> = {}, on?: Fake): Shown {
-  const kernel = on ?? fake({ ...fixture.traits, ...traits });
-  const el = document.createElement("div");
-  document.body.append(el);
-  const cleanup = widget.render({ model: kernel.model, el });
-  shown.push(cleanup);
-  const get = <T extends HTMLElement = HTMLElement>(testid: string): T => {
-    const found = el.querySelector<T>(`[data-testid="${testid}"]`);
-    if (!found) throw new Error(`no ${testid}`);
-    return found;
-  };
-  return { ...kernel, el, cleanup, get };
-}
-
-const settled = () => Promise.resolve();
 const box = (s: Shown, name: string) => s.get<HTMLInputElement>(`donate-${name}`);
 const program = small();
 /** Rows on show in the tree, as their texts. */

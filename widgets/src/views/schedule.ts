@@ -141,9 +141,10 @@ export function scheduleView(context: Context): View {
     if (frame === 0) frame = requestAnimationFrame(paint);
   };
 
+  /** Nothing but this picture follows the cursor: a mouse that moves must not fill every view again. */
   function moveTo(time: number | null): void {
     view.time = time;
-    context.changed();
+    update();
   }
   /** The next time that there is a point of, so that a step of the keys always shows something. */
   function stepped(now: CurvesScene, points: number): number {
@@ -228,37 +229,39 @@ export function scheduleView(context: Context): View {
     note.hidden = thinned.length === 0;
   }
 
+  function update(): void {
+    const found = synced.comparison();
+    const now = scene();
+    const all = distinct(found);
+    setText(
+      title,
+      found === null ? "Memory over XLA’s schedule" : `XLA’s schedule, ${compiledFor(found.target, found.here)}`,
+    );
+    hint.hidden = now !== null;
+    picture.hidden = now === null;
+    if (now === null) {
+      if (found !== null) {
+        const why = found.variants.map((one) => one.buffersError ?? one.error).find((one) => one !== null);
+        setText(hint, `XLA gave no buffers for ${found.target}${why ? `: ${why}` : "."}`);
+      }
+      return;
+    }
+    for (const { el: made, label, name } of variants) {
+      const entry = all.find((one) => one.name === name);
+      made.hidden = entry === undefined;
+      setText(label, entry?.label ?? name);
+      made.setAttribute("aria-pressed", String(now.traces.some((one) => one.name === name)));
+    }
+    for (const { el: made, name } of curves) {
+      made.setAttribute("aria-pressed", String(now.kinds.has(name as CurveName)));
+    }
+    fill(now);
+    repaint();
+  }
+
   return {
     el,
-    update() {
-      const found = synced.comparison();
-      const now = scene();
-      const all = distinct(found);
-      setText(
-        title,
-        found === null ? "Memory over XLA’s schedule" : `XLA’s schedule, ${compiledFor(found.target, found.here)}`,
-      );
-      hint.hidden = now !== null;
-      picture.hidden = now === null;
-      if (now === null) {
-        if (found !== null) {
-          const why = found.variants.map((one) => one.buffersError ?? one.error).find((one) => one !== null);
-          setText(hint, `XLA gave no buffers for ${found.target}${why ? `: ${why}` : "."}`);
-        }
-        return;
-      }
-      for (const { el: made, label, name } of variants) {
-        const entry = all.find((one) => one.name === name);
-        made.hidden = entry === undefined;
-        setText(label, entry?.label ?? name);
-        made.setAttribute("aria-pressed", String(now.traces.some((one) => one.name === name)));
-      }
-      for (const { el: made, name } of curves) {
-        made.setAttribute("aria-pressed", String(now.kinds.has(name as CurveName)));
-      }
-      fill(now);
-      repaint();
-    },
+    update,
     destroy() {
       resized.disconnect();
       stopTheme();
