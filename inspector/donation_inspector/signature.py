@@ -23,6 +23,10 @@ class Leaf:
     `position` is its place in the entry function, None where JAX dropped an unused argument.
     `root` is the whole argument that it belongs to, as the user wrote it: `params` for `params['w']`, `args[0]` for
     `args[0].count`; results have none.
+
+    Over several devices `sharding` says all in one, and is None where XLA is left to choose. `spec` is the
+    `PartitionSpec` alone, "P('x', None)", and `mesh` the axes that it names, "x: 4, y: 2": both are None where no mesh
+    with named axes is told. `memory` is the memory kind, `layout` the order of dimensions; None is the default.
     """
 
     index: int
@@ -36,6 +40,10 @@ class Leaf:
     sharding: str | None = None
     donated: bool = False
     root: str = ""
+    spec: str | None = None
+    mesh: str | None = None
+    memory: str | None = None
+    layout: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +60,18 @@ class Implicit:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The user's flat arguments and results, and what the entry function has besides them."""
+    """The user's flat arguments and results, and what the entry function has besides them.
+
+    `returned` is the pytree that the function returns, as a Python literal with result indices for arrays:
+    "({'w': 0, 'b': 1}, None)". A node that is no tuple, list or dict is the set of the indices below it. None where
+    nothing about the tree is known, or where the function's jit does not take a `jax.sharding.Sharding` for it.
+    """
 
     arguments: tuple[Leaf, ...]
     results: tuple[Leaf, ...]
     implicit_arguments: tuple[Implicit, ...] = ()
     implicit_results: tuple[Implicit, ...] = ()
+    returned: str | None = None
 
 
 def _no_aliases() -> Mapping[int, int]:

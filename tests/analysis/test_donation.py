@@ -20,7 +20,7 @@ def leaf(
     *,
     position: int | None = -1,
     shard_shape: Shape | None = None,
-    sharding: str | None = None,
+    spec: str | None = None,
 ) -> Leaf:
     return Leaf(
         index=index,
@@ -31,7 +31,9 @@ def leaf(
         shard_shape=shape if shard_shape is None else shard_shape,
         nbytes_per_device=count(shape if shard_shape is None else shard_shape, dtype),
         position=index if position == -1 else position,
-        sharding=sharding,
+        sharding=None if spec is None else f"{spec} over (d: 8)",
+        spec=spec,
+        mesh=None if spec is None else "d: 8",
         root=path.split("[")[0].split(".")[0],
     )
 
@@ -147,11 +149,12 @@ def test_positions_are_not_leaf_indices() -> None:
             "the buffer is not reused (JAX warns about it)",
         ),
         (
-            leaf(0, "x", (64, 128), shard_shape=(8, 128), sharding="P('d')"),
-            [leaf(0, "[0]", (64, 128), sharding="P()")],
-            "donated, but no result is float32[64,128]: the nearest, result [0] (float32[64,128]), is split "
-            "differently over the devices ([64,128] on each against [8,128]); the buffer is not reused "
-            "(JAX warns about it)",
+            leaf(0, "x", (64, 128), shard_shape=(8, 128), spec="P('d')"),
+            [leaf(0, "[0]", (64, 128), spec="P()")],
+            "donated, but no result is float32[64,128], P('d'), 8×128 a device: the nearest, result [0] "
+            "(float32[64,128], P(), 64×128 a device), is split differently over the devices; the buffer is not reused "
+            "(JAX warns about it); if the result may be sharded like it, NamedSharding(mesh, P('d')) for result [0] in "
+            "jax.jit(..., out_shardings=...) pairs them",
         ),
         (
             leaf(0, "x", (64,)),
@@ -192,10 +195,11 @@ def test_an_unusable_argument_names_who_took_the_results() -> None:
             "give both the same",
         ),
         (
-            leaf(0, "x", (128, 64), sharding="P('d')"),
-            [leaf(0, "[0]", (128, 64))],
-            "left to XLA: result [0] matches, but its sharding is left to the compiler, so JAX pairs nothing; "
-            "give one in out_shardings",
+            leaf(0, "x", (128, 64), shard_shape=(16, 64), spec="P('d')"),
+            [leaf(0, "[0]", (128, 64), shard_shape=(None, None))],
+            "left to XLA: x is float32[128,64], P('d'), 16×64 a device; result [0] has its sharding left to XLA, so "
+            "JAX pairs nothing; NamedSharding(mesh, P('d')) for result [0] in jax.jit(..., out_shardings=...) pairs "
+            "them",
         ),
         (
             leaf(0, "x", (128, 64)),
@@ -210,10 +214,11 @@ def test_an_unusable_argument_names_who_took_the_results() -> None:
             "but 32.8 KB against 16.4 KB, and XLA compares bytes",
         ),
         (
-            leaf(0, "x", (128, 64), sharding="P('d')"),
-            [leaf(0, "[0]", (2,))],
-            "left to XLA without a warning, because a result's sharding is left to the compiler, but nothing is known "
-            "to fit: no result is float32[128,64]: the nearest, result [0] (float32[2]), differs in shape",
+            leaf(0, "x", (128, 64), shard_shape=(16, 64), spec="P('d')"),
+            [leaf(0, "[0]", (2,), shard_shape=(None,))],
+            "left to XLA without a warning, because a result's sharding is left to it, but nothing is known to fit: no "
+            "result is float32[128,64], P('d'), 16×64 a device: the nearest, result [0] (float32[2], its sharding left "
+            "to XLA), differs in shape",
         ),
         (
             leaf(0, "x", (8,)),
@@ -307,6 +312,24 @@ def test_candidates_are_those_that_a_free_result_could_take_most_bytes_first() -
     assert [argument.path for argument in candidates(found, taken)] == ["big", "small"]
 
 
+def test_a_result_whose_sharding_is_left_to_xla_makes_a_candidate_by_its_shape() -> None:
+    split = leaf(0, "w", (64, 128), shard_shape=(8, 128), spec="P('d')")
+    other = leaf(1, "v", (64, 64), shard_shape=(8, 64), spec="P('d')")
+    found, taken = verdicts(
+        signature([split, other], [leaf(0, "[0]", (64, 128), shard_shape=(None, None))]),
+        Donation(),
+        donated=frozenset(),
+        warned=frozenset(),
+    )
+    assert [argument.path for argument in candidates(found, taken)] == ["w"]
+    assert found[0].spec == "P('d')"
+    assert taken[0].spec is None
+    assert found[0].reason == (
+        "result [0] (float32[64,128], its sharding left to XLA) could take over its buffer (float32[64,128], P('d'), "
+        "8×128 a device): JAX pairs them where out_shardings gives it this one, and leaves it to XLA otherwise"
+    )
+
+
 def test_unknown_sizes_come_last_among_candidates() -> None:
     odd = Leaf(0, "odd", (4,), "f4E2M1FN", None, (4,), None, 0)
     known = leaf(1, "known", (4,))
@@ -338,8 +361,7 @@ def test_unknown_sizes_come_last_among_candidates() -> None:
         (
             "42_layouts_differ",
             "x",
-            "left to XLA: the result matches, but not in its layout or memory kind, so JAX pairs nothing; "
-            "give both the same",
+            "left to XLA: the result matches, but not in its layout, so JAX pairs nothing; give both the same",
         ),
     ],
 )

@@ -34,6 +34,7 @@ class Argument:
     arguments (None when dropped); `result` is the index of the result that takes over its buffer.
 
     `nbytes` is global, `nbytes_per_device` one device's shard; None means unknown. `donated`: the user asked for it.
+    `sharding` and `spec` are as in `Leaf`: None on one device and where XLA is left to choose.
     """
 
     index: int
@@ -49,6 +50,7 @@ class Argument:
     reason: str
     sharding: str | None
     position: int | None
+    spec: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Result:
     argument: int | None
     sharding: str | None
     position: int | None
+    spec: str | None = None
 
 
 _NONE_IGNORED: Mapping[int, Ignored] = MappingProxyType({})
@@ -83,7 +86,7 @@ def verdicts(
     donated: indices of the arguments that the user asked to donate. warned: those that JAX named as unusable.
     ignored: those whose donation never reached the program, and why.
     """
-    reasons = Reasons(signature, donation)
+    reasons = Reasons(signature, donation, donated)
     arguments: list[Argument] = []
     for leaf in signature.arguments:
         asked = leaf.index in donated
@@ -116,6 +119,7 @@ def verdicts(
                 reason=reason,
                 sharding=leaf.sharding,
                 position=leaf.position,
+                spec=leaf.spec,
             )
         )
     taken_by = {argument.result: argument.index for argument in arguments if argument.result is not None}
@@ -131,6 +135,7 @@ def verdicts(
             argument=taken_by.get(leaf.index),
             sharding=leaf.sharding,
             position=leaf.position,
+            spec=leaf.spec,
         )
         for leaf in signature.results
     )
@@ -138,19 +143,28 @@ def verdicts(
 
 
 def candidates(arguments: Sequence[Argument], results: Sequence[Result]) -> tuple[Argument, ...]:
-    """The arguments worth donating: not donated, kept, and some free result has their dtype and per-device shape.
+    """The arguments worth donating: not donated, kept, and some free result has their dtype and per-device shape, or
+    their dtype and shape where its sharding is left to XLA.
 
     Most bytes first, those of unknown size last. Zero bytes, which save nothing, and dynamic shapes, which no result is
     known to fit, are left out.
     """
     free = {(result.shard_shape, result.dtype) for result in results if result.argument is None}
+    unplaced = {(result.shape, result.dtype) for result in results if result.argument is None and _is_unplaced(result)}
     found = [
         argument
         for argument in arguments
         if argument.verdict is Verdict.NOT_DONATED
         and not argument.donated
         and argument.nbytes != 0
-        and has_static_shape(argument.shard_shape)
-        and (argument.shard_shape, argument.dtype) in free
+        and (
+            (has_static_shape(argument.shard_shape) and (argument.shard_shape, argument.dtype) in free)
+            or (has_static_shape(argument.shape) and (argument.shape, argument.dtype) in unplaced)
+        )
     ]
     return tuple(sorted(found, key=lambda argument: -(argument.nbytes or 0)))
+
+
+def _is_unplaced(result: Result) -> bool:
+    """Whether the result has several devices and its sharding is left to XLA; a scalar is alike everywhere."""
+    return has_static_shape(result.shape) and not has_static_shape(result.shard_shape)

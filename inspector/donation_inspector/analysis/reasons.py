@@ -7,12 +7,13 @@ JAX compares dtype and per-device shape, then layout and sharding, then the numb
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from enum import StrEnum
-from functools import lru_cache
 
+from donation_inspector.analysis.paths import argument_name, result_names
+from donation_inspector.analysis.placement import on_several_devices, result_text, type_text
+from donation_inspector.analysis.several_devices import SeveralDevices
 from donation_inspector.signature import Donation, Leaf, Shape, Signature
 from donation_inspector.units import format_bytes
 
@@ -24,20 +25,10 @@ class Ignored(StrEnum):
     DEBUG_NANS = "debug_nans"
 
 
-def type_text(leaf: Leaf) -> str:
-    """The leaf's type as JAX writes it: "float32[64,128]", "?" for a dynamic dimension."""
-    return f"{leaf.dtype}[{_dimensions(leaf.shape)}]"
-
-
-def result_text(leaf: Leaf) -> str:
-    """The result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
-    return "the result" if leaf.path in {"", "result"} else f"result {leaf.path}"
-
-
 class Reasons:
     """The sentences for one signature under one donation."""
 
-    def __init__(self, signature: Signature, donation: Donation) -> None:
+    def __init__(self, signature: Signature, donation: Donation, donated: frozenset[int]) -> None:
         self._signature = signature
         self._argument_at = {leaf.position: leaf for leaf in signature.arguments if leaf.position is not None}
         self._result_at = {leaf.position: leaf for leaf in signature.results if leaf.position is not None}
@@ -45,7 +36,7 @@ class Reasons:
         for position, result in donation.aliases.items():
             if position in self._argument_at and result in self._result_at:
                 self._taken_by[self._result_at[result].index] = self._argument_at[position]
-        self._several_devices = any(leaf.sharding is not None for leaf in (*signature.arguments, *signature.results))
+        self._devices = SeveralDevices(signature, donated, self._taken_by) if on_several_devices(signature) else None
         self._nearness: list[defaultdict[Hashable, list[Leaf]]] = [defaultdict(list) for _ in range(_LEVELS)]
         self._by_name: dict[Hashable, Leaf] = {}
         self._free: dict[Hashable, Leaf] = {}
@@ -55,7 +46,7 @@ class Reasons:
                 self._free.setdefault(_match(leaf), leaf)
             for index, key in zip(self._nearness, _keys(leaf), strict=True):
                 index[key].append(leaf)
-            for name in _names_of_result(leaf):
+            for name in result_names(leaf):
                 self._by_name.setdefault((*_match(leaf), name), leaf)
 
     def result_at(self, position: int) -> Leaf | None:
@@ -82,36 +73,39 @@ class Reasons:
         return sentence
 
     def donor(self, leaf: Leaf) -> str:
+        by_sharding = None if self._devices is None else self._devices.donor(leaf)
+        if by_sharding is not None:
+            return by_sharding
         result = self._free.get(_match(leaf))
         if result is not None:
-            if self._several_devices and result.sharding is None:
-                return (
-                    f"left to XLA: {result_text(result)} matches, but its sharding is left to the compiler, "
-                    "so JAX pairs nothing; give one in out_shardings"
-                )
-            return (
-                f"left to XLA: {result_text(result)} matches, but not in its layout or memory kind, so JAX pairs "
-                "nothing; give both the same"
-            )
+            return f"left to XLA: {result_text(result)} matches, but {self._other_kind(leaf, result)}"
         size = leaf.nbytes_per_device
         equal = self._first_free(_BYTES, size)
         if equal is not None:
             return (
-                f"left to XLA: no free result is {type_text(leaf)}, but {_described(equal)} has as many bytes, "
-                "so XLA may use the buffer for it"
+                f"left to XLA: no free result is {self._described_type(leaf)}, but {self._described(equal)} has as "
+                "many bytes, so XLA may use the buffer for it"
             )
         other = self._first_free(_ELEMENTS, _elements(leaf))
         if size is not None and other is not None:
             return (
-                f"left to XLA without a warning, but XLA cannot use it: {_described(other)} has as many elements, "
+                f"left to XLA without a warning, but XLA cannot use it: {self._described(other)} has as many elements, "
                 f"but {format_bytes(other.nbytes_per_device)} against {format_bytes(size)}, and XLA compares bytes"
             )
-        if self._several_devices:
+        if self._devices is not None:
             return (
-                "left to XLA without a warning, because a result's sharding is left to the compiler, but nothing is "
-                f"known to fit: {self._nothing_fits(leaf)}"
+                "left to XLA without a warning, because a result's sharding is left to it, but nothing is known to "
+                f"fit: {self._nothing_fits(leaf)}"
             )
         return f"left to XLA, which cannot use it: {self._nothing_fits(leaf)}"
+
+    def _other_kind(self, leaf: Leaf, result: Leaf) -> str:
+        """Why JAX passes over a result that has the type, one device's shape and a sharding."""
+        if leaf.memory != result.memory:
+            mine, theirs = leaf.memory or "device memory", result.memory or "device memory"
+            return f"{leaf.path} lies in {mine} and {result_text(result)} in {theirs}, and JAX pairs within one kind"
+        what = "layout or memory kind" if leaf.layout == result.layout else "layout"
+        return f"not in its {what}, so JAX pairs nothing; give both the same"
 
     def ignored(self, leaf: Leaf, why: Ignored) -> str:
         if why is Ignored.DEBUG_NANS:
@@ -123,7 +117,8 @@ class Reasons:
 
     def unusable(self, leaf: Leaf, *, warned: bool) -> str:
         told = " (JAX warns about it)" if warned else ""
-        return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused{told}"
+        advice = "" if self._devices is None else self._devices.advice(leaf)
+        return f"donated, but {self._nothing_fits(leaf)}; the buffer is not reused{told}{advice}"
 
     def not_donated(self, leaf: Leaf) -> str:
         return self._could(leaf)
@@ -135,6 +130,9 @@ class Reasons:
     def _could(self, leaf: Leaf) -> str:
         if leaf.nbytes == 0:
             return "it has 0 bytes, so there is nothing to save"
+        by_sharding = None if self._devices is None else self._devices.could(leaf)
+        if by_sharding is not None and _match(leaf) not in self._free:
+            return by_sharding
         if not has_static_shape(leaf.shard_shape):
             return f"its size, {type_text(leaf)}, is unknown before the program runs, so no result is known to fit"
         result = self._free.get(_match(leaf))
@@ -143,29 +141,40 @@ class Reasons:
         namesake = self._namesake(leaf)
         if namesake is not None and namesake.index not in self._taken_by:
             result = namesake
-        return f"{_described(result)} could take over its buffer"
+        return f"{self._described(result)} could take over its buffer"
 
     def _nothing_fits(self, leaf: Leaf) -> str:
         if not self._signature.results:
             return "the function returns no array"
         exact = self._nearness[0].get(_match(leaf))
-        if exact:
-            return self._all_taken(exact)
+        if exact and has_static_shape(leaf.shard_shape):
+            return self._all_taken(leaf, exact)
         nearest = self._nearest(leaf)
-        return f"no result is {type_text(leaf)}: the nearest, {_described(nearest)}, {_difference(leaf, nearest)}"
+        return (
+            f"no result is {self._described_type(leaf)}: the nearest, {self._described(nearest)}, "
+            f"{_difference(leaf, nearest)}"
+        )
 
-    def _all_taken(self, exact: Sequence[Leaf]) -> str:
+    def _all_taken(self, leaf: Leaf, exact: Sequence[Leaf]) -> str:
         free = self._free.get(_match(exact[0]))
         if free is not None:
-            return f"JAX did not use it, although {_described(free)} is free"
+            if free.memory != leaf.memory:
+                return self._other_kind(leaf, free)
+            return f"JAX did not use it, although {self._described(free)} is free"
         taker = self._taken_by[exact[0].index].path
         if len(exact) == 1:
-            return f"the only result that fits, {_described(exact[0])}, is taken by {taker}"
-        return f"all {len(exact)} results that fit are taken, the first, {_described(exact[0])}, by {taker}"
+            return f"the only result that fits, {self._described(exact[0])}, is taken by {taker}"
+        return f"all {len(exact)} results that fit are taken, the first, {self._described(exact[0])}, by {taker}"
+
+    def _described(self, result: Leaf) -> str:
+        return f"{result_text(result)} ({self._described_type(result)})"
+
+    def _described_type(self, leaf: Leaf) -> str:
+        return type_text(leaf) if self._devices is None else self._devices.place.type_and_place(leaf)
 
     def _namesake(self, leaf: Leaf) -> Leaf | None:
         """The result of the same dtype and per-device shape that has the argument's name below its root."""
-        name = _name(leaf)
+        name = argument_name(leaf)
         return self._by_name.get((*_match(leaf), name)) if name else None
 
     def _nearest(self, leaf: Leaf) -> Leaf:
@@ -209,45 +218,17 @@ def _elements(leaf: Leaf) -> int | None:
 
 
 def _distance(leaf: Leaf, result: Leaf) -> tuple[bool, int]:
-    return _name(leaf) not in _names_of_result(result), abs(
+    return argument_name(leaf) not in result_names(result), abs(
         (leaf.nbytes_per_device or 0) - (result.nbytes_per_device or 0)
     )
 
 
 def _difference(leaf: Leaf, result: Leaf) -> str:
     if leaf.shape == result.shape and leaf.dtype == result.dtype:
-        return (
-            f"is split differently over the devices ([{_dimensions(result.shard_shape)}] on each "
-            f"against [{_dimensions(leaf.shard_shape)}])"
-        )
+        return "is split differently over the devices"
     differing = [
         word
         for word, differs in (("dtype", leaf.dtype != result.dtype), ("shape", leaf.shape != result.shape))
         if differs
     ]
     return f"differs in {' and '.join(differing)}"
-
-
-def _described(result: Leaf) -> str:
-    return f"{result_text(result)} ({type_text(result)})"
-
-
-def _dimensions(shape: Shape) -> str:
-    return ",".join("?" if dimension is None else str(dimension) for dimension in shape)
-
-
-def _name(argument: Leaf) -> tuple[str, ...]:
-    """The argument's path below the whole argument it belongs to; () when it is one itself."""
-    return _components(argument.path.removeprefix(argument.root))
-
-
-def _names_of_result(result: Leaf) -> tuple[tuple[str, ...], ...]:
-    """A result's path, whole and below its first step: a function returns one pytree or a tuple of several."""
-    whole = _components(result.path)
-    return tuple(name for name in (whole, whole[1:]) if name)
-
-
-@lru_cache(maxsize=65536)
-def _components(path: str) -> tuple[str, ...]:
-    """The steps of a pytree path: "opt_state[0].mu['w']" is ("opt_state", "[0]", ".mu", "['w']")."""
-    return tuple(re.findall(r"\[(?:'[^']*'|\"[^\"]*\"|[^\]])*\]|\.?[^.\[]+", path))

@@ -128,6 +128,10 @@ def _leaves(
                 sharding=sharded.text,
                 donated=position in donated,
                 root=_root(path) if prefix == "arg" else "",
+                spec=sharded.spec,
+                mesh=sharded.mesh,
+                memory=sharded.memory,
+                layout=_string(entry, "mhlo.layout_mode"),
             )
         )
     return tuple(leaves), tuple(implicit)

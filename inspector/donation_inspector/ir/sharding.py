@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -19,10 +20,18 @@ _DEVICES = re.compile(r"\{devices=\[([\d,]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Sharding:
-    """`shard_shape` is one device's shape, None in a dimension where that is unknown; `text` as the module has it."""
+    """`shard_shape` is one device's shape, None in a dimension where that is unknown.
+
+    `spec` is JAX's words for it, "P('data', None)", and `mesh` the axes, "data: 4, model: 2": None where the module
+    names no axes, or shards in a way that a PartitionSpec cannot say. `text` has both, or what the module itself says;
+    None where it says nothing or all is on one device. `memory` is the memory kind where it is not the device's own.
+    """
 
     shard_shape: Shape
-    text: str | None
+    text: str | None = None
+    spec: str | None = None
+    mesh: str | None = None
+    memory: str | None = None
 
 
 def read(shape: Shape, attributes: DictionaryAttr, function: FuncOp) -> Sharding:
@@ -32,12 +41,29 @@ def read(shape: Shape, attributes: DictionaryAttr, function: FuncOp) -> Sharding
     partitions says nothing.
     """
     shardy, text = attributes.data.get("sdy.sharding"), attributes.data.get("mhlo.sharding")
+    kind = attributes.data.get("mhlo.memory_kind")
+    memory = kind.data if isinstance(kind, StringAttr) and kind.data != "device" else None
     if shardy is not None:
-        written = to_text(shardy)
-        return Sharding(_divide(shape, _shardy_tiles(written, len(shape), function)), written)
-    if isinstance(text, StringAttr):
-        return Sharding(_divide(shape, _hlo_tiles(text.data, len(shape))), text.data)
-    return Sharding(shape if _partitions(function) == 1 else (None,) * len(shape), None)
+        found = _read_shardy(shape, to_text(shardy), function)
+    elif isinstance(text, StringAttr):
+        found = Sharding(_divide(shape, _hlo_tiles(text.data, len(shape))), text.data)
+    else:
+        found = Sharding(shape if _partitions(function) == 1 else (None,) * len(shape))
+    told = f"{found.text} in {memory}" if found.text and memory else found.text
+    return replace(found, text=told, memory=memory)
+
+
+def _read_shardy(shape: Shape, text: str, function: FuncOp) -> Sharding:
+    axes, dimensions = _axes_and_dimensions(text, function)
+    shard_shape = _divide(shape, None if axes is None else [_tile(part, axes) for part in dimensions[: len(shape)]])
+    if axes is not None and math.prod(axes.values()) == 1:
+        return Sharding(shard_shape)
+    entries = [_entry(part) for part in dimensions]
+    if not axes or None in entries or "unreduced=" in text:
+        return Sharding(shard_shape, text)
+    spec = f"P({', '.join(map(str, entries))})"
+    mesh = ", ".join(f"{name}: {extent}" for name, extent in axes.items())
+    return Sharding(shard_shape, f"{spec} over ({mesh})", spec, mesh)
 
 
 def _divide(shape: Shape, tiles: Sequence[int | None] | None) -> Shape:
@@ -49,22 +75,35 @@ def _divide(shape: Shape, tiles: Sequence[int | None] | None) -> Shape:
     )
 
 
-def _shardy_tiles(text: str, rank: int, function: FuncOp) -> Sequence[int | None] | None:
+def _axes_and_dimensions(text: str, function: FuncOp) -> tuple[dict[str, int] | None, Sequence[str]]:
+    """The mesh's axes, None where it is not there, and what stands between the braces of each dimension."""
     found = re.match(r'#sdy\.sharding<(mesh<.*?>|@"(?:[^"\\]|\\.)*"|@[\w.$-]+), \[(.*)\]', text)
     if found is None:
-        return None
-    mesh = found.group(1)
+        return None, ()
+    mesh, dimensions = found.groups()
     axes = _axes(mesh if mesh.startswith("mesh<") else _mesh(mesh[1:].strip('"'), function))
-    if axes is None:
+    return axes, re.findall(r"\{((?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*)\}", dimensions)
+
+
+def _tile(part: str, axes: Mapping[str, int]) -> int | None:
+    tile: int | None = 1
+    for name, sub_axis in _AXIS.findall(part):
+        extent = int(sub_axis) if sub_axis else axes.get(name)
+        tile = None if tile is None or extent is None else tile * extent
+    return None if "?" in re.sub(_AXIS, "", part) else tile
+
+
+def _entry(part: str) -> str | None:
+    """One dimension of a PartitionSpec; None where it cannot say this: part of an axis, or open to more axes."""
+    axes = _AXIS.findall(part)
+    if any(sub_axis for _, sub_axis in axes):
         return None
-    tiles: list[int | None] = []
-    for part in re.findall(r"\{((?:[^{}\"]|\"(?:[^\"\\]|\\.)*\")*)\}", found.group(2))[:rank]:
-        tile: int | None = 1
-        for name, sub_axis in _AXIS.findall(part):
-            extent = int(sub_axis) if sub_axis else axes.get(name)
-            tile = None if tile is None or extent is None else tile * extent
-        tiles.append(None if re.sub(_AXIS, "", part).find("?") >= 0 else tile)
-    return tiles
+    names = [repr(name) for name, _ in axes]
+    if "?" in re.sub(_AXIS, "", part):
+        return None if names else "P.UNCONSTRAINED"
+    if not names:
+        return "None"
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
 
 
 def _axes(mesh: str | None) -> dict[str, int] | None:

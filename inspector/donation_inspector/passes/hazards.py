@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, SSAValue
 
 from donation_inspector.analysis.liveness import Liveness
-from donation_inspector.analysis.reasons import result_text
+from donation_inspector.analysis.placement import result_text
 from donation_inspector.passes.effect import Effect
 from donation_inspector.signature import Donation, Leaf, Signature
 from donation_inspector.units import format_bytes

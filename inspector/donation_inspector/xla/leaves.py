@@ -6,9 +6,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 from donation_inspector.signature import Implicit, Leaf, Shape, Signature
 from donation_inspector.xla import attributes, internals
@@ -59,8 +59,11 @@ def _plain_name(keys: tuple[Any, ...]) -> Name:
 
 def result_names(facts: Facts) -> tuple[Name, ...]:
     """The path of each flat result in what the function returns, `[0]['w']`; `result` where it returns one array."""
-    numbered: Any = internals.public_trees.tree_unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
-    return tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(numbered))
+    return tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(_numbered_results(facts)))
+
+
+def _numbered_results(facts: Facts) -> Any:
+    return internals.public_trees.tree_unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
 
 
 def leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple[Any, ...], Any]]:
@@ -83,6 +86,7 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
             aval=aval,
             position=None if index not in kept else facts.first_kept + kept[index],
             sharding=None if index not in kept else facts.in_shardings[len(facts.constants) + kept[index]],
+            layout=None if index not in kept else _nth(facts.in_layouts, len(facts.constants) + kept[index]),
             one_device=facts.partitions == 1,
             donated=donated,
         )
@@ -96,19 +100,50 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
             aval=facts.out_avals[i],
             position=facts.tokens + i,
             sharding=facts.out_shardings[i],
+            layout=_nth(facts.out_layouts, i),
             one_device=facts.partitions == 1,
             donated=False,
         )
         for index, (name, i) in enumerate(zip(results, user_results, strict=True))
     )
-    return Signature(leaves, returned, *_implicit(facts, leaves, returned))
+    # A framework that names the results anew returns a tree of its own, and its jit takes shardings in its own way.
+    tree = _literal(_numbered_results(facts)) if tuple(results) == result_names(facts) else None
+    return Signature(leaves, returned, *_implicit(facts, leaves, returned), tree)
+
+
+def _literal(tree: Any) -> str:
+    if tree is None or type(tree) is int:
+        return repr(tree)
+    if type(tree) is tuple:
+        parts = tuple(map(_literal, cast("tuple[Any, ...]", tree)))
+        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+    if type(tree) is list:
+        return f"[{', '.join(map(_literal, cast('list[Any]', tree)))}]"
+    if type(tree) is dict and all(type(key) in (str, int) for key in cast("dict[Any, Any]", tree)):
+        items = cast("dict[Any, Any]", tree).items()
+        return f"{{{', '.join(f'{key!r}: {_literal(part)}' for key, part in items)}}}"
+    below: list[int] = internals.public_trees.tree_leaves(tree)
+    return f"{{{', '.join(map(str, below))}}}" if below else "set()"
+
+
+def _nth(layouts: Any, index: int) -> Any:
+    return None if layouts is None else layouts[index]
 
 
 def _leaf(
-    *, index: int, name: Name, aval: Any, position: int | None, sharding: Any, one_device: bool, donated: bool
+    *,
+    index: int,
+    name: Name,
+    aval: Any,
+    position: int | None,
+    sharding: Any,
+    layout: Any,
+    one_device: bool,
+    donated: bool,
 ) -> Leaf:
     shape = _shape(aval.shape)
     shard = _shard_shape(shape, aval, sharding, one_device)
+    named = sharding if isinstance(sharding, NamedSharding) and sharding.num_devices > 1 else None
     return Leaf(
         index=index,
         path=name.path,
@@ -121,7 +156,21 @@ def _leaf(
         sharding=sharding_text(sharding),
         donated=donated,
         root=name.root,
+        spec=None if named is None else spec_text(named),
+        mesh=None if named is None else mesh_text(named),
+        memory=None if sharding is None or sharding.memory_kind in _DEVICE_MEMORY else sharding.memory_kind,
+        layout=_layout_text(layout),
     )
+
+
+_DEVICE_MEMORY = (None, "device")
+
+
+def _layout_text(layout: Any) -> str | None:
+    if layout is None:
+        return None
+    order = getattr(layout, "major_to_minor", None)
+    return str(layout) if order is None else f"major to minor {tuple(order)}"
 
 
 def _shape(dimensions: Sequence[Any]) -> Shape:
@@ -150,13 +199,26 @@ def sharding_text(sharding: Any) -> str | None:
     """`P('data', None) over (data: 4, model: 2)`; None for one device or where XLA chooses."""
     if sharding is None or sharding.num_devices == 1:
         return None
-    memory = "" if sharding.memory_kind in (None, "device") else f" in {sharding.memory_kind}"
+    memory = "" if sharding.memory_kind in _DEVICE_MEMORY else f" in {sharding.memory_kind}"
     if not isinstance(sharding, NamedSharding):
         whole = "replicated" if sharding.is_fully_replicated else "split"
         return f"{whole} over {sharding.num_devices} devices{memory}"
-    spec = ", ".join(repr(entry) for entry in sharding.spec)
-    mesh = ", ".join(f"{axis}: {size}" for axis, size in sharding.mesh.shape.items())
-    return f"P({spec}) over ({mesh}){memory}"
+    return f"{spec_text(sharding)} over ({mesh_text(sharding)}){memory}"
+
+
+def spec_text(sharding: NamedSharding) -> str:
+    """`P('data', None)`: the PartitionSpec as its newer repr has it, whichever JAX prints it."""
+    spec: Any = sharding.spec
+    entries = ["P.UNCONSTRAINED" if one is PartitionSpec.UNCONSTRAINED else repr(one) for one in spec]
+    for word in ("unreduced", "reduced"):
+        axes: Any = getattr(spec, word, ())
+        entries += [f"{word}={{{', '.join(repr(axis) for axis in sorted(axes))}}}"] if axes else []
+    return f"P({', '.join(entries)})"
+
+
+def mesh_text(sharding: NamedSharding) -> str:
+    """`data: 4, model: 2`."""
+    return ", ".join(f"{axis}: {size}" for axis, size in sharding.mesh.shape.items())
 
 
 def _implicit(
