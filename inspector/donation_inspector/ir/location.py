@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path, PurePath
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, StringAttr
 from xdsl.ir import Attribute
 
+from donation_inspector.user_code import is_user_code
+
 RANGE = StringAttr("range")
 """Metadata of a fused location that stands for a range in a file, from its first to its second part."""
 
-_LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku", "chex", "numpy", "donation_inspector")
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _REMEMBERED = 100_000
 
 
@@ -39,11 +35,7 @@ _sources: dict[int, tuple[Attribute, Source | None]] = {}
 
 
 def source(location: LocationAttr) -> Source | None:
-    """The innermost frame of the user's own code, the innermost of all where there is none; None when nothing is known.
-
-    A file of an installed package (under site-packages or dist-packages), of Python's own library, or of a package such
-    as JAX wherever it is installed, is not the user's.
-    """
+    """The innermost frame of the user's own code, the innermost of all where there is none; None when nothing is known."""
     # by identity: operations share locations, and hashing a deep call chain costs more than reading it
     known = _sources.get(id(location))
     if known is None or known[0] is not location:
@@ -70,7 +62,7 @@ def parts(location: FusedLoc) -> tuple[Attribute, ...]:
 def _read(location: Attribute) -> Source | None:
     stack = name(location) or ""
     frames = list(_frames(location))
-    frame = next((frame for frame in frames if not _is_library(frame.filename.data)), frames[0] if frames else None)
+    frame = next((frame for frame in frames if is_user_code(frame.filename.data)), frames[0] if frames else None)
     if frame is None:
         return Source(None, 0, 0, stack) if stack else None
     return Source(frame.filename.data, frame.line.data, frame.column.data, stack)
@@ -89,21 +81,3 @@ def _frames(location: Attribute) -> Iterator[FileLineColLoc]:
         fused = parts(location)
         for part in fused[:1] if location.metadata == RANGE else fused:
             yield from _frames(part)
-
-
-@cache
-def _is_library(file: str) -> bool:
-    if file.startswith("<frozen ") or file == "<string>":
-        return True
-    path = PurePath(file)
-    return not _INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(root) for root in _library_roots())
-
-
-@cache
-def _library_roots() -> tuple[Path, ...]:
-    roots = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
-    for package in _LIBRARIES:
-        found = importlib.util.find_spec(package)
-        if found is not None and found.submodule_search_locations:
-            roots += [Path(place) for place in found.submodule_search_locations]
-    return tuple(dict.fromkeys(roots))

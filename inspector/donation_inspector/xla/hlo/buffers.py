@@ -56,17 +56,33 @@ class BufferLiveRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The compiled program that the buffers belong to.
+
+    `schedule` orders the ids of its instructions, `dataflow` names the logical buffer whose value stands at each part of
+    an instruction's result, and `stacks` has the Python stack of each.
+    """
+
+    module: Module
+    schedule: Schedule
+    dataflow: Dataflow
+    stacks: Stacks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Buffers:
     """What XLA laid out for one device.
 
     `schedule` names the instructions of all computations in the order of time. `spaces` has the curves of each memory
-    space by color; `needed`, `held`, `reserved`, `peak` and `peak_at` are those of the main memory.
+    space by color; `needed`, `held`, `reserved`, `peak` and `peak_at` are those of the main memory. `program` is what
+    computes them.
     """
 
     schedule: tuple[str, ...]
     live_ranges: tuple[BufferLiveRange, ...]
     allocations: tuple[Allocation, ...]
     spaces: Mapping[int, Curves]
+    program: Program = field(repr=False)
 
     @property
     def needed(self) -> Bytes:
@@ -122,7 +138,8 @@ def read_buffers(data: bytes) -> Buffers:
     times = lifetimes(module, schedule, dataflow, defined, shared)
     results = {dataflow.value((module.entry.root_id, index)) for index in module.parts(module.entry.root_id)}
     pieces = allocations(assignment.buffer_allocations)
-    ranges = tuple(_ranges(module, schedule, assignment, pieces, times, results))
+    program = Program(module, schedule, dataflow, Stacks(module.proto.stack_frame_index))
+    ranges = tuple(_ranges(program, assignment, pieces, times, results))
     spaces = {
         color: curves(
             [piece for piece in pieces if piece.color == color],
@@ -132,19 +149,18 @@ def read_buffers(data: bytes) -> Buffers:
         for color in sorted({0, *(piece.color for piece in pieces)})
     }
     names = tuple(module.instructions[identifier].name for identifier in schedule.order)
-    return Buffers(names, ranges, pieces, spaces)
+    return Buffers(names, ranges, pieces, spaces, program)
 
 
 def _ranges(
-    module: Module,
-    schedule: Schedule,
+    program: Program,
     assignment: BufferAssignmentProto,
     pieces: Iterable[Allocation],
     times: Mapping[int, tuple[int, int]],
     results: set[int | None],
 ) -> Iterable[BufferLiveRange]:
     """Every logical buffer, in XLA's order."""
-    stacks = Stacks(module.proto.stack_frame_index)
+    module, schedule, stacks = program.module, program.schedule, program.stacks
     by_index = {piece.index: piece for piece in pieces}
     places = {
         assigned.logical_buffer_id: (by_index[proto.index], assigned.offset)
