@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import donation_inspector as di
-from donation_inspector import payload
+from donation_inspector import payload, payload_buffers
 from donation_inspector.labels import type_label
 
 
@@ -84,6 +84,75 @@ module {
     assert once["program"]["arguments"]["label"] == ["f32[?,4]"]
     assert np.isnan(np.frombuffer(once["range_bytes"], "<f8")).all()
     assert current["state"]["unknown"] == 2
+
+
+def update(state: dict[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
+    return {"m": state["m"] * 0.9 + jnp.tanh(x), "v": jnp.sort(state["v"], axis=0) + x.sum()}
+
+
+@pytest.fixture(scope="module")
+def compared() -> di.Inspection:
+    square = jnp.ones((64, 64))
+    inspection = di.inspect(jax.jit(update, donate_argnums=0), {"m": square, "v": square}, square)
+    inspection.compare()
+    return inspection
+
+
+def test_buffers_are_xlas_own_as_far_as_they_are_read(compared: di.Inspection) -> None:
+    unread = payload.current(compared, 0)
+    assert unread["xla_curves"] == b""
+    assert [row["buffers"] for row in unread["comparison"]["variants"]] == [None] * 3
+
+    answer = compared.comparison
+    assert answer is not None
+    layouts = payload_buffers.read(answer, {})
+    assert payload_buffers.read(answer, layouts) == {}
+    made = payload.current(compared, 0, layouts)
+    found = made["comparison"]
+    json.dumps(found, allow_nan=False)
+    rows = {row["name"]: row for row in found["variants"]}
+    assert rows["none"]["buffers"] != rows["jax"]["buffers"]
+    assert rows["jax"]["buffers"] == rows["pass"]["buffers"]  # one program, read and sent once
+    assert len(found["buffers"]) == 2
+    columns = np.frombuffer(made["xla_curves"], "<f8")
+    assert len(columns) == 3 * sum(one["points"] for one in found["buffers"])
+    for name in ("none", "jax"):
+        buffers, row = answer.variants[name].buffers, found["buffers"][rows[name]["buffers"]]
+        assert buffers is not None
+        before = 3 * sum(one["points"] for one in found["buffers"][: rows[name]["buffers"]])
+        times, needed, held = columns[before : before + 3 * row["points"]].reshape(3, -1)
+        assert np.array_equal(needed, buffers.needed[times.astype(int)])
+        assert np.array_equal(held, buffers.held[times.astype(int)])
+        assert row["instructions"].split("\n") == [buffers.schedule[int(time)] for time in times]
+        assert (row["peak"], row["peakAt"], row["reserved"]) == (buffers.peak, buffers.peak_at, buffers.reserved)
+        assert row["peakInstruction"] == buffers.schedule[buffers.peak_at]
+        sizes = [one["bytes"] for one in row["contributors"]]
+        assert sizes == sorted(sizes, reverse=True)
+        assert {one["class"] for one in row["contributors"]} <= set(payload.once(compared)["program"]["classes"])
+
+
+def test_every_compared_target_has_its_rows(compared: di.Inspection) -> None:
+    found = payload.current(compared, 0)["comparison"]
+    assert (found["target"], found["here"], found["capacity"]) == ("cpu", True, None)
+    assert [(row["target"], row["variant"], row["saved"]) for row in found["targets"]] == [
+        ("cpu", name, compared.comparison.saved(name)) for name in ("none", "jax", "pass")
+    ]
+    assert any(target["here"] for target in payload.once(compared)["program"]["available"])
+
+
+@pytest.mark.parametrize("length", [0, 1, 4000, 4001, 9_999, 123_457])
+def test_fewer_points_keep_both_peaks_and_where_they_are(length: int) -> None:
+    held = np.random.default_rng(length).integers(0, 1 << 40, length)
+    needed = held // 2 + np.arange(length)
+    times = payload_buffers.points(needed, held)
+    assert len(times) <= 4000
+    assert (np.diff(times) > 0).all()
+    if length:
+        assert times[0] >= 0
+        assert times[-1] < length
+        assert {held.argmax(), needed.argmax()} <= set(times.tolist())
+    if length <= 4000:
+        assert len(times) == length
 
 
 @pytest.mark.parametrize(

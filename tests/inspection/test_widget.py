@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
+from donation_inspector import payload_buffers
 from donation_inspector.widget import DonationWidget
 
 
@@ -60,6 +61,41 @@ def test_compare_reports_progress_and_its_answer_survives_a_toggle(widget: Donat
     assert widget.comparison is None
     _tell(widget, type="donate", whole=1, donate=False)
     assert widget.comparison["revision"] == 3
+
+
+def test_buffers_are_read_by_compare_and_never_by_a_toggle(
+    widget: DonationWidget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _tell(widget, type="donate", whole=0, donate=True)
+    _tell(widget, type="compare", target=None)
+    _wait(widget)
+    found, curves = widget.comparison, widget.xla_curves
+    assert [row["buffers"] for row in found["variants"]] == [0, 1, 1]
+    assert len(curves) == 24 * sum(one["points"] for one in found["buffers"])
+
+    def read(*_args: object) -> None:
+        raise AssertionError("a toggle reads no buffers")
+
+    monkeypatch.setattr(payload_buffers, "read", read)
+    _tell(widget, type="donate", whole=1, donate=True)
+    assert widget.comparison is None
+    assert widget.xla_curves == b""
+    _tell(widget, type="donate", whole=1, donate=False)
+    assert widget.comparison["buffers"] == found["buffers"]
+    assert widget.xla_curves == curves
+
+
+def test_what_was_compared_before_is_on_the_first_screen() -> None:
+    inspection = di.inspect(step, jnp.ones((64, 64)), jnp.ones((32, 32)), jnp.ones(8))
+    inspection.compare()
+    assert DonationWidget(inspection).comparison["variants"][1]["buffers"] == 0
+
+
+def test_a_target_that_does_not_exist_is_told_in_place(widget: DonationWidget) -> None:
+    _tell(widget, type="compare", target="tpu:v99")
+    _wait(widget)
+    assert "tpu:v99" in widget.job["error"]
+    assert widget.comparison is None
 
 
 def test_cancel_is_told_and_the_widget_goes_on(widget: DonationWidget) -> None:
