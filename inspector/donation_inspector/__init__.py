@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from donation_inspector.analysis.memory import MemoryCurve as MemoryCurve
     from donation_inspector.answers import Applied as Applied
     from donation_inspector.answers import Comparison as Comparison
+    from donation_inspector.answers import Comparisons as Comparisons
     from donation_inspector.answers import Measurement as Measurement
     from donation_inspector.errors import CompileError as CompileError
     from donation_inspector.errors import DonationInspectorError as DonationInspectorError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from donation_inspector.inspection import Inspection as Inspection
     from donation_inspector.inspection import inspect as inspect
     from donation_inspector.inspection import inspect_ir as inspect_ir
+    from donation_inspector.inspection import load as load
+    from donation_inspector.inspection import targets as targets
+    from donation_inspector.xla.targets.target import Target as Target
 
 __version__ = "0.1.0"
 
@@ -38,6 +42,7 @@ _HOME = {
     "MemoryCurve": "analysis.memory",
     "Applied": "answers",
     "Comparison": "answers",
+    "Comparisons": "answers",
     "Measurement": "answers",
     "CompileError": "errors",
     "DonationInspectorError": "errors",
@@ -49,6 +54,9 @@ _HOME = {
     "Inspection": "inspection",
     "inspect": "inspection",
     "inspect_ir": "inspection",
+    "load": "inspection",
+    "targets": "inspection",
+    "Target": "xla.targets.target",
 }
 
 __all__ = ["__version__", "load_ipython_extension", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]

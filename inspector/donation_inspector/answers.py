@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
 from donation_inspector.signature import Donation
+from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
 from donation_inspector.xla.results import Memory
 
@@ -135,13 +136,16 @@ class Comparison:
 
 
 class Comparisons(Mapping[str, Comparison]):
-    """One `Comparison` for each target, by its name, in the order they were asked for."""
+    """One `Comparison` for each target, by its name as asked for ("tpu:v5e") or in full ("tpu:v5e:2x2")."""
 
     def __init__(self, comparisons: Iterable[Comparison]) -> None:
         self._by_target = {one.target: one for one in comparisons}
 
     def __getitem__(self, target: str) -> Comparison:
-        return self._by_target[target]
+        found = [name for name in self._by_target if name == target or name.startswith(f"{target}:")]
+        if not found:
+            raise KeyError(f"{target!r} is none of the targets here: {', '.join(self._by_target)}")
+        return self._by_target[found[0]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_target)
@@ -150,24 +154,23 @@ class Comparisons(Mapping[str, Comparison]):
         return len(self._by_target)
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Target × variant as text: target, variant, total, saved against none, fits."""
+        """Target × variant as text: see `COLUMNS`."""
         return [
             (
-                comparison.target,
+                comparison.target if name == VARIANTS[0] else "",
                 name,
                 format_bytes(variant.memory.total if variant.memory else None),
-                "" if name == "none" else format_bytes(comparison.saved(name)),
+                "" if name == VARIANTS[0] else format_bytes(comparison.saved(name)),
                 fits_words(variant),
             )
             for comparison in self.values()
             for name, variant in comparison.variants.items()
         ]
 
+    COLUMNS = ("target", "compiled", "total", "saved", "fits")
+
     def __repr__(self) -> str:
-        rows = [("target", "variant", "total", "saved", "fits"), *self.rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        return "\n".join(line.rstrip() for line in lines)
+        return "\n".join(aligned(self.COLUMNS, self.rows()))
 
 
 def fits_words(variant: Variant) -> str:

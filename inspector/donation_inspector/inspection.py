@@ -29,7 +29,7 @@ from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
 from donation_inspector.xla import modules
-from donation_inspector.xla.targets import Listed, Target, listed, resolve
+from donation_inspector.xla.targets import Target, Targets, listed, resolve
 
 
 def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
@@ -65,9 +65,9 @@ def load(path: str | pathlib.Path) -> Inspection:
     return Inspection(*saved.read(path))
 
 
-def targets() -> tuple[Listed, ...]:
+def targets() -> Targets:
     """What `compare` can be asked for on this machine; what is missing says which extra to install."""
-    return listed(modules.default_platform())
+    return Targets(listed(modules.default_platform()))
 
 
 class Inspection:

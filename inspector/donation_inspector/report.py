@@ -16,6 +16,7 @@ from donation_inspector import headline
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.answers import VARIANTS
 from donation_inspector.labels import type_label
+from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -149,35 +150,23 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _body(inspection: Inspection) -> list[str]:
-    lines = _table(_WHOLE_HEADER, _whole_rows(inspection))
+    lines = aligned(_WHOLE_HEADER, _whole_rows(inspection))
     leaves, more = _leaf_rows(inspection)
     if leaves:
-        lines += ["", *_table(_LEAF_HEADER, leaves)]
+        lines += ["", *aligned(_LEAF_HEADER, leaves)]
     if more:
         lines.append(f"and {more} more")
     lines += ["", _memory_line(inspection), *_pass_lines(inspection), *(f"note: {note}" for note in inspection.notes)]
     if compiled := _compiled_rows(inspection):
-        lines += ["", *_table(_COMPILED_HEADER, compiled)]
+        lines += ["", *aligned(_COMPILED_HEADER, compiled)]
     return lines
 
 
 def _measured(inspection: Inspection) -> list[str]:
     if inspection.measurement is None:
         return []
-    table = _table(_MEASURED_HEADER, _measured_rows(inspection))
+    table = aligned(_MEASURED_HEADER, _measured_rows(inspection))
     return ["", *table, headline.measured_sentence(inspection.measurement)]
-
-
-def _table(header: Sequence[str], rows: Rows) -> list[str]:
-    columns = range(len(header) - 1)
-    # The last column runs free: a reason is as long as it must be.
-    widths = [max(len(header[i]), *(len(row[i]) if i + 1 < len(row) else 0 for row in rows), 0) for i in columns]
-    lines: list[str] = []
-    for row in [header, *rows]:
-        *fixed, last = row
-        cells = [cell.ljust(width) for cell, width in zip(fixed, widths, strict=False)]
-        lines.append("  ".join([*cells, last]).rstrip())
-    return lines
 
 
 # ---- HTML

@@ -13,6 +13,7 @@ from donation_inspector.errors import CompileError
 from donation_inspector.xla.targets import tpu
 from donation_inspector.xla.targets.target import Listed as Listed
 from donation_inspector.xla.targets.target import Target as Target
+from donation_inspector.xla.targets.target import Targets as Targets
 
 
 class Platform(Protocol):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from donation_inspector.tables import aligned
+from donation_inspector.units import format_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -34,3 +37,21 @@ class Listed:
     here: bool
     available: bool
     why_not: str | None = None
+
+
+class Targets(tuple[Listed, ...]):
+    """What can be asked for on this machine, shown as a table."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        rows = [
+            (
+                one.name,
+                one.device,
+                format_bytes(one.capacity),
+                "here, can be run" if one.here else "compiled, not run" if one.available else one.why_not or "missing",
+            )
+            for one in self
+        ]
+        return "\n".join(aligned(("target", "device", "memory", "what is done"), rows))

@@ -1,0 +1,19 @@
+"""Rows of text in aligned columns, as every answer prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Rows = Sequence[Sequence[str]]
+
+
+def aligned(header: Sequence[str], rows: Rows) -> list[str]:
+    """The lines of a table; a row may be short: its last cell runs free, as every last column does."""
+    columns = range(len(header) - 1)
+    widths = [max(len(header[i]), *(len(row[i]) if i + 1 < len(row) else 0 for row in rows), 0) for i in columns]
+    lines: list[str] = []
+    for row in [header, *rows]:
+        *fixed, last = row
+        cells = [cell.ljust(width) for cell, width in zip(fixed, widths, strict=False)]
+        lines.append("  ".join([*cells, last]).rstrip())
+    return lines
