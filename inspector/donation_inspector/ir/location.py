@@ -35,7 +35,7 @@ _sources: dict[int, tuple[Attribute, Source | None]] = {}
 
 
 def source(location: LocationAttr) -> Source | None:
-    """The innermost frame of the user's own code, the innermost of all where there is none; None when nothing is known."""
+    """The innermost frame of the user's own code, of all where there is none; None when nothing is known."""
     # by identity: operations share locations, and hashing a deep call chain costs more than reading it
     known = _sources.get(id(location))
     if known is None or known[0] is not location:

@@ -59,8 +59,8 @@ class BufferLiveRange:
 class Program:
     """The compiled program that the buffers belong to.
 
-    `schedule` orders the ids of its instructions, `dataflow` names the logical buffer whose value stands at each part of
-    an instruction's result, and `stacks` has the Python stack of each.
+    `schedule` orders the ids of its instructions, `dataflow` names the logical buffer whose value stands at each part
+    of an instruction's result, and `stacks` has the Python stack of each.
     """
 
     module: Module

@@ -1,0 +1,271 @@
+"""Where the values of a compiled program go: what reads them, looking into fusions and through copies and loops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from donation_inspector.attribution.phase import Phase, phase
+from donation_inspector.xla.hlo.buffers import BufferLiveRange, Buffers
+from donation_inspector.xla.hlo.module import Position, ShapeIndex
+from donation_inspector.xla.hlo.proto import HloInstructionProto, OpMetadata
+
+COPIES = frozenset({"copy", "copy-start", "copy-done"})
+_NO_READERS = frozenset(
+    {
+        "parameter",
+        "constant",
+        "tuple",
+        "get-tuple-element",
+        "bitcast",
+        "opt-barrier",
+        "domain",
+        "add-dependency",
+        "copy-done",
+        "async-start",
+        "async-update",
+        "async-done",
+        "while",
+        "conditional",
+    }
+)
+"""They hand a value on, or name it: what is done with it is done elsewhere."""
+
+_SHAPES_ALONE = frozenset({"bitcast", "copy", "transpose", "reshape", "convert", "get-tuple-element"})
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An instruction of the schedule that reads a value, as its operand number `operand`, at `time`."""
+
+    instruction: HloInstructionProto
+    operand: int
+    index: ShapeIndex
+    time: int
+
+
+class Flow:
+    """The values of `buffers` by logical buffer, and their uses."""
+
+    def __init__(self, buffers: Buffers) -> None:
+        self.buffers = buffers
+        self.module, self.schedule = buffers.program.module, buffers.program.schedule
+        self._dataflow = buffers.program.dataflow
+        self.by_id: dict[int, BufferLiveRange] = {buffer.id: buffer for buffer in buffers.live_ranges}
+        self.uses: defaultdict[int, list[Use]] = defaultdict(list)
+        self._carried: defaultdict[int, list[int]] = defaultdict(list)
+        self._sources: defaultdict[int, list[int]] = defaultdict(list)
+        self._ids = {instruction.name: instruction.id for instruction in self.module.instructions.values()}
+        self._inside: dict[int, Mapping[int, Sequence[HloInstructionProto]]] = {}
+        self._phases: dict[int, frozenset[Phase]] = {}
+        self._far: dict[int, tuple[Use, ...]] = {}
+        for identifier, time in self.schedule.times.items():
+            self._enter(self.module.instructions[identifier], time)
+        for uses in self.uses.values():
+            uses.sort(key=lambda use: use.time)
+
+    def value(self, position: Position) -> BufferLiveRange | None:
+        """The buffer whose value stands at a part of an instruction's result."""
+        found = self._dataflow.value(position)
+        return None if found is None else self.by_id.get(found)
+
+    def instruction(self, buffer: BufferLiveRange) -> HloInstructionProto:
+        """The instruction that defines a buffer's value."""
+        return self.module.instructions[self._ids[buffer.instruction]]
+
+    def operands(self, instruction: HloInstructionProto) -> Iterator[BufferLiveRange]:
+        """The arrays that an instruction reads, those inside of tuples among them."""
+        for operand in instruction.operand_ids:
+            for index in self.module.parts(operand):
+                found = self.value((operand, index))
+                if found is not None:
+                    yield found
+
+    @cached_property
+    def arguments(self) -> dict[int, BufferLiveRange]:
+        """The buffer of each argument of the entry computation by its position."""
+        found: dict[int, BufferLiveRange] = {}
+        for instruction in self.module.entry.instructions:
+            value = self.value((instruction.id, ())) if instruction.opcode == "parameter" else None
+            if value is not None:
+                found[instruction.parameter_number] = value
+        return found
+
+    @cached_property
+    def results(self) -> dict[int, BufferLiveRange]:
+        """The buffer that each result of the entry computation is returned in, by its position."""
+        root = self.module.entry.root_id
+        parts = len(self.module.instructions[root].shape.tuple_shapes)
+        places: list[ShapeIndex] = [(part,) for part in range(parts)] or [()]
+        found = {position: self.value((root, place)) for position, place in enumerate(places)}
+        return {position: buffer for position, buffer in found.items() if buffer is not None}
+
+    def uncopied(self, buffer: BufferLiveRange) -> BufferLiveRange:
+        """The buffer whose value this one's is a plain copy of; itself where it is none."""
+        while buffer.opcode in COPIES:
+            source = self.value((self.instruction(buffer).operand_ids[0], ()))
+            if source is None or source.id == buffer.id:
+                break
+            buffer = source
+        return buffer
+
+    def made_from(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
+        """The values that one is computed from, seen through plain copies; for a part of a fusion that part's alone."""
+        buffer = self.uncopied(buffer)
+        maker = self.instruction(buffer)
+        if maker.opcode != "fusion" or not buffer.index:
+            return list(self.operands(maker))
+        computation = self.module.computations[maker.called_computation_ids[0]]
+        root = self.module.instructions[computation.root_id]
+        todo = [root.operand_ids[buffer.index[0]] if root.opcode == "tuple" else root.id]
+        seen = set(todo)
+        operands: list[int] = []
+        while todo:
+            instruction = self.module.instructions[todo.pop()]
+            if instruction.opcode == "parameter":
+                operands.append(maker.operand_ids[instruction.parameter_number])
+            new = [operand for operand in instruction.operand_ids if operand not in seen]
+            seen.update(new)
+            todo += new
+        return [value for operand in operands if (value := self.value((operand, ()))) is not None]
+
+    def carried(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
+        """The buffers that take the value over unchanged: a loop's carry, a branch's result, a copy."""
+        return [self.by_id[other] for other in self._carried[buffer.id]]
+
+    def sources(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
+        """The buffers that this one takes its value over from."""
+        return [self.by_id[other] for other in self._sources[buffer.id]]
+
+    def copies(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
+        """The plain copies of a value."""
+        return [taken for taken in self.carried(buffer) if taken.opcode in COPIES]
+
+    def made_by(self, instruction: HloInstructionProto) -> list[BufferLiveRange]:
+        """The values that an instruction defines."""
+        found = (self.value((instruction.id, index)) for index in self.module.parts(instruction.id))
+        return [buffer for buffer in found if buffer is not None and buffer.instruction == instruction.name]
+
+    def far_uses(self, buffer: BufferLiveRange) -> tuple[Use, ...]:
+        """What reads the value or what takes it over, copies and loop carries left out; by time."""
+        known = self._far.get(buffer.id)
+        if known is None:
+            seen, todo = {buffer.id}, [buffer.id]
+            found: list[Use] = []
+            while todo:
+                at = todo.pop()
+                found += [use for use in self.uses[at] if use.instruction.opcode not in COPIES]
+                new = [other for other in self._carried[at] if other not in seen]
+                seen.update(new)
+                todo += new
+            known = self._far[buffer.id] = tuple(sorted(found, key=lambda use: use.time))
+        return known
+
+    def inner(self, use: Use) -> Sequence[HloInstructionProto]:
+        """The instructions that really read the value: those inside of a fusion, the use's own otherwise."""
+        if use.instruction.opcode not in ("fusion", "call"):
+            return (use.instruction,)
+        return self._read_inside(use.instruction.called_computation_ids[0]).get(use.operand, ())
+
+    def phases(self, instruction: HloInstructionProto) -> frozenset[Phase]:
+        """The phases of all that an instruction computes, the inside of a fusion included."""
+        known = self._phases.get(instruction.id)
+        if known is None:
+            found = {phase(instruction.metadata.op_name)} if instruction.metadata.op_name else set[Phase]()
+            if instruction.opcode in ("fusion", "call"):
+                for inner in self.module.computations[instruction.called_computation_ids[0]].instructions:
+                    found |= self.phases(inner)
+            known = self._phases[instruction.id] = frozenset(found)
+        return known
+
+    def origin(self, buffer: BufferLiveRange) -> OpMetadata | None:
+        """JAX's name and place of a value: of the part of a fusion that makes it, where the fusion has several.
+
+        None where nothing on the way has a name: XLA made it up.
+        """
+        return self._origin(self.instruction(buffer), buffer.index, 0)
+
+    def running(self, time: int) -> OpMetadata | None:
+        """JAX's name and place of the instruction that runs at a time."""
+        return self._origin(self.module.instructions[self.schedule.order[time]], (), 0)
+
+    def _enter(self, instruction: HloInstructionProto, time: int) -> None:
+        opcode = instruction.opcode
+        match opcode:
+            case "while":
+                self._carry_loop(instruction)
+            case "conditional":
+                for called in instruction.called_computation_ids:
+                    self._carry(self.module.computations[called].root_id, instruction.id)
+            case "copy" | "copy-start":
+                self._carry(instruction.operand_ids[0], instruction.id)
+            case _:
+                pass
+        runs_inside = opcode == "call" and instruction.called_computation_ids[0] not in self.schedule.spans
+        if opcode in _NO_READERS or (opcode == "call" and not runs_inside):
+            return
+        for number, operand in enumerate(instruction.operand_ids):
+            for index in self.module.parts(operand):
+                found = self._dataflow.value((operand, index))
+                if found is not None:
+                    self.uses[found].append(Use(instruction, number, index, time))
+
+    def _carry_loop(self, loop: HloInstructionProto) -> None:
+        body, condition = (self.module.computations[called] for called in loop.called_computation_ids)
+        inside = [
+            next(i.id for i in computation.instructions if i.opcode == "parameter") for computation in (body, condition)
+        ]
+        for source in (loop.operand_ids[0], body.root_id):
+            for target in (*inside, loop.id):
+                self._carry(source, target)
+
+    def _carry(self, source: int, target: int) -> None:
+        for index in self.module.parts(source):
+            value = self._dataflow.value((source, index))
+            for into in (index, (0, *index)) if self.module.instructions[target].opcode == "copy-start" else (index,):
+                taken = self._dataflow.value((target, into)) if into in self.module.parts(target) else None
+                if value is not None and taken is not None and value != taken:
+                    self._carried[value].append(taken)
+                    self._sources[taken].append(value)
+
+    def _read_inside(self, computation: int) -> Mapping[int, Sequence[HloInstructionProto]]:
+        """For each parameter of a fusion's computation what reads it there."""
+        known = self._inside.get(computation)
+        if known is not None:
+            return known
+        names: dict[int, int] = {}
+        readers: defaultdict[int, list[HloInstructionProto]] = defaultdict(list)
+        for instruction in self.module.computations[computation].instructions:
+            if instruction.opcode == "parameter":
+                names[instruction.id] = instruction.parameter_number
+            for number, operand in enumerate(instruction.operand_ids):
+                parameter = names.get(operand)
+                if parameter is None:
+                    continue
+                if instruction.opcode in ("bitcast", "get-tuple-element", "copy"):
+                    names[instruction.id] = parameter
+                elif instruction.opcode in ("fusion", "call"):
+                    readers[parameter] += self._read_inside(instruction.called_computation_ids[0]).get(number, ())
+                else:
+                    readers[parameter].append(instruction)
+        self._inside[computation] = readers
+        return readers
+
+    def _origin(self, instruction: HloInstructionProto, index: ShapeIndex, depth: int) -> OpMetadata | None:
+        if depth > 32:
+            return None
+        inner = None
+        if instruction.opcode in ("fusion", "call") and instruction.called_computation_ids:
+            root = self.module.instructions[self.module.computations[instruction.called_computation_ids[0]].root_id]
+            inner = self._origin(root, index, depth + 1)
+            if index and inner is not None:
+                return inner
+        elif instruction.opcode == "tuple" and index:
+            return self._origin(self.module.instructions[instruction.operand_ids[index[0]]], index[1:], depth + 1)
+        if instruction.metadata.op_name and instruction.opcode != "parameter":
+            return instruction.metadata
+        if inner is None and instruction.opcode in _SHAPES_ALONE:
+            return self._origin(self.module.instructions[instruction.operand_ids[0]], (), depth + 1)
+        return inner
