@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from donation_inspector.errors import CompileError
-from donation_inspector.xla.targets import tpu
+from donation_inspector.xla.targets import cuda, tpu
 from donation_inspector.xla.targets.target import Listed as Listed
 from donation_inspector.xla.targets.target import Target as Target
 from donation_inspector.xla.targets.target import Targets as Targets
@@ -36,7 +36,7 @@ class Platform(Protocol):
         ...
 
 
-PLATFORMS: dict[str, Platform] = {"tpu": tpu}
+PLATFORMS: dict[str, Platform] = {"tpu": tpu, "cuda": cuda}
 
 
 def resolve(spec: str | Target | None, *, platform: str, devices: int) -> Target:
