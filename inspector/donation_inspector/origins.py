@@ -11,6 +11,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax
+
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import jitting, step
@@ -114,7 +116,7 @@ class HeldInput:
         held = self._value if self._reference is None else self._reference()
         deleted = getattr(held, "is_deleted", None)
         gone = deleted is not None and deleted()
-        return None if gone or type(held).__name__ == "ShapeDtypeStruct" else held
+        return None if gone or isinstance(held, jax.ShapeDtypeStruct) else held
 
 
 class FromFile:

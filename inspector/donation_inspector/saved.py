@@ -213,6 +213,8 @@ def _signature(data: Json) -> Signature:
         tuple(_leaf(one) for one in data["results"]),
         tuple(Implicit(**one) for one in data["implicit_arguments"]),
         tuple(Implicit(**one) for one in data["implicit_results"]),
+        data["devices"],
+        data["returned"],
     )
 
 

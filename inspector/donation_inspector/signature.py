@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Literal
 
 Shape = tuple[int | None, ...]
 """Dimensions; None where the size is dynamic."""
+
+Ignored = Literal["inner jit", "debug_nans"]
+"""Why a donation that somebody wrote never reached the program: an inner jit asks for it, or jax_debug_nans is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Leaf:
     Over several devices `sharding` says all in one, and is None where XLA is left to choose. `spec` is the
     `PartitionSpec` alone, "P('x', None)", and `mesh` the axes that it names, "x: 4, y: 2": both are None where no mesh
     with named axes is told. `memory` is the memory kind, `layout` the order of dimensions; None is the default.
+    `ignored` is why nobody's donation of it counts, though somebody wrote one.
     """
 
     index: int
@@ -44,6 +49,7 @@ class Leaf:
     mesh: str | None = None
     memory: str | None = None
     layout: str | None = None
+    ignored: Ignored | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,7 @@ class Implicit:
 class Signature:
     """The user's flat arguments and results, and what the entry function has besides them.
 
+    `devices` is how many the program runs on.
     `returned` is the pytree that the function returns, as a Python literal with result indices for arrays:
     "({'w': 0, 'b': 1}, None)". A node that is no tuple, list or dict is the set of the indices below it. None where
     nothing about the tree is known, or where the function's jit does not take a `jax.sharding.Sharding` for it.
@@ -71,6 +78,7 @@ class Signature:
     results: tuple[Leaf, ...]
     implicit_arguments: tuple[Implicit, ...] = ()
     implicit_results: tuple[Implicit, ...] = ()
+    devices: int = 1
     returned: str | None = None
 
 

@@ -1,11 +1,11 @@
 """Verdicts and sentences on signatures written by hand, and on what JAX made of the cases."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
 from donation_inspector.analysis.donation import Argument, Verdict, candidates, verdicts
-from donation_inspector.analysis.reasons import Ignored
 from donation_inspector.signature import Donation, Implicit, Leaf, Shape, Signature
 from lowered_cases import lower_case
 
@@ -48,7 +48,9 @@ def count(shape: Shape, dtype: str) -> int | None:
 
 
 def signature(arguments: list[Leaf], results: list[Leaf]) -> Signature:
-    return Signature(tuple(arguments), tuple(results))
+    several = any(None in one.shard_shape and None not in one.shape for one in results)
+    several = several or any(one.spec is not None for one in (*arguments, *results))
+    return Signature(tuple(arguments), tuple(results), devices=8 if several else 1)
 
 
 def aliased(pairs: dict[int, int], donors: frozenset[int] = frozenset()) -> Donation:
@@ -61,11 +63,8 @@ def only(
     *,
     donated: frozenset[int] = frozenset({0}),
     warned: frozenset[int] = frozenset(),
-    ignored: Ignored | None = None,
 ) -> Argument:
-    arguments, _ = verdicts(
-        signature, donation, donated=donated, warned=warned, ignored={} if ignored is None else {0: ignored}
-    )
+    arguments, _ = verdicts(signature, donation, donated=donated, warned=warned)
     return arguments[0]
 
 
@@ -280,18 +279,22 @@ def test_sizes_that_save_nothing_or_are_unknown(argument: Leaf, reason: str) -> 
 
 
 def test_a_donation_that_never_reached_the_program_says_why() -> None:
-    of = signature([W], [leaf(0, "[0]", (64, 128))])
-    inner = only(of, Donation(), donated=frozenset(), ignored=Ignored.INNER_JIT)
+    result = leaf(0, "[0]", (64, 128))
+    inside = signature([replace(W, ignored="inner jit")], [result])
+    inner = only(inside, Donation(), donated=frozenset())
     assert (inner.verdict, inner.reason) == (
         Verdict.NOT_DONATED,
         "an inner jit donates it, which JAX ignores inside another jit without a warning; donate it at the outermost "
         "jit: result [0] (float32[64,128]) could take over its buffer",
     )
-    nans = only(of, Donation(), ignored=Ignored.DEBUG_NANS)
+    nans = only(signature([replace(W, ignored="debug_nans")], [result]), Donation(), donated=frozenset())
     assert (nans.verdict, nans.reason) == (
         Verdict.NOT_DONATED,
         "JAX ignores every donation while jax_debug_nans is on, without a warning",
     )
+    outer = only(inside, aliased({0: 0}))
+    assert (outer.verdict, outer.reason) == (Verdict.ALIASED, "result [0] takes over its buffer")
+    assert "inner" not in only(signature([replace(W, ignored="inner jit")], []), Donation()).reason
 
 
 def test_candidates_are_those_that_a_free_result_could_take_most_bytes_first() -> None:

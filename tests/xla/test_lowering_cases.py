@@ -120,3 +120,5 @@ def test_donation_inside_an_inner_jit_is_told() -> None:
 
     assert note.kind == "inner jit"
     assert "inner, a jitted function called inside (2 calls), donates s: JAX ignores" in str(note)
+    # Its second call donates what the first one returned, which is nobody's argument.
+    assert note.leaves == (0,)

@@ -225,6 +225,42 @@ def test_donation_under_debug_nans_is_told() -> None:
     assert lowered.donation.positions == frozenset()
 
 
+@pytest.mark.parametrize("options", [{"donate_argnums": (1, 2)}, {"donate_argnames": ("p", "k")}])
+def test_what_debug_nans_ignores_is_known_by_leaf(options: dict[str, Any]) -> None:
+    def function(n: int, p: Any, k: Any, other: Any) -> Any:
+        return p["a"] * n + p["b"], k + other
+
+    args = (2, {"a": X, "b": X + 1}, X, X)
+    with jax.debug_nans(True):
+        signature = lower(jax.jit(function, static_argnums=0, **options), args, {}).signature
+    ignored = [leaf.path for leaf in signature.arguments if leaf.ignored == "debug_nans"]
+
+    # JAX keeps what it traced under the other setting.
+    jax.clear_caches()
+    without = lower(jax.jit(function, static_argnums=0, **options), args, {}).signature
+    assert ignored == [leaf.path for leaf in without.arguments if leaf.donated] == ["p['a']", "p['b']", "k"]
+
+
+def test_what_an_inner_jit_donates_is_known_by_leaf() -> None:
+    innermost = jax.jit(lambda a, b: a + b, donate_argnums=1)
+    inner = jax.jit(lambda p, q: innermost(q, p["w"]) * p["b"], donate_argnums=1)
+
+    def outer(x: Any, p: Any, y: Any) -> Any:
+        looped = jax.lax.scan(lambda c, _: (innermost(y, c), None), x, None, length=2)[0]
+        return inner(p, x), looped
+
+    params = {"b": X, "w": X + 1}
+    signature = lower(outer, (X, params, X), {}).signature
+    assert {leaf.path: leaf.ignored for leaf in signature.arguments} == {
+        "x": "inner jit",
+        "p['b']": None,
+        "p['w']": "inner jit",
+        "y": None,
+    }
+    donated = lower(jax.jit(outer, donate_argnames="x"), (X, params, X), {}).signature
+    assert [leaf.path for leaf in donated.arguments if leaf.ignored] == ["p['w']"]
+
+
 def test_side_effects_are_told() -> None:
     kept: list[Any] = []
 
@@ -344,3 +380,24 @@ def test_a_wrapper_that_holds_no_stage_is_refused() -> None:
 
     with pytest.raises(TraceError, match=r"holds no jax\.stages\.Traced or Lowered"):
         lower(Wrapper(), (X,), {})
+
+
+def test_an_error_that_cannot_be_shown_is_told_all_the_same() -> None:
+    class Unshown(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    def broken(_: Any) -> Any:
+        raise Unshown
+
+    with pytest.raises(TraceError, match=r"broken cannot be traced: Unshown: \(its str\(\) raises RuntimeError\)"):
+        lower(broken, (X,), {})
+
+
+def test_an_object_that_cannot_be_shown_is_told_all_the_same() -> None:
+    class Unshown:
+        def __repr__(self) -> str:
+            raise RuntimeError("no words")
+
+    with pytest.raises(TraceError, match=r"\(its repr\(\) raises RuntimeError\) \(Unshown\) is no function"):
+        lower(Unshown(), (X,), {})

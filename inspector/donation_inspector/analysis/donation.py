@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
-from donation_inspector.analysis.reasons import Ignored, Reasons, has_static_shape
+from donation_inspector.analysis.reasons import Reasons, has_static_shape
 from donation_inspector.signature import Donation, Shape, Signature
 
 
@@ -70,21 +69,16 @@ class Result:
     spec: str | None = None
 
 
-_NONE_IGNORED: Mapping[int, Ignored] = MappingProxyType({})
-
-
 def verdicts(
     signature: Signature,
     donation: Donation,
     *,
     donated: frozenset[int],
     warned: frozenset[int],
-    ignored: Mapping[int, Ignored] = _NONE_IGNORED,
 ) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
     """The verdict of every argument, as `donation` has it by position, and the results with what they take over.
 
     donated: indices of the arguments that the user asked to donate. warned: those that JAX named as unusable.
-    ignored: those whose donation never reached the program, and why.
     """
     reasons = Reasons(signature, donation, donated)
     arguments: list[Argument] = []
@@ -98,8 +92,8 @@ def verdicts(
             verdict, reason = Verdict.ALIASED, reasons.aliased(leaf, result)
         elif leaf.position in donation.donors:
             verdict, reason = Verdict.DONOR, reasons.donor(leaf)
-        elif leaf.index in ignored:
-            verdict, reason = Verdict.NOT_DONATED, reasons.ignored(leaf, ignored[leaf.index])
+        elif leaf.ignored is not None and not asked:
+            verdict, reason = Verdict.NOT_DONATED, reasons.ignored(leaf, leaf.ignored)
         elif asked:
             verdict, reason = Verdict.UNUSABLE, reasons.unusable(leaf, warned=leaf.index in warned)
         else:

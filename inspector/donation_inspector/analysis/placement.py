@@ -21,14 +21,6 @@ def result_text(leaf: Leaf) -> str:
     return "the result" if leaf.path in {"", "result"} else f"result {leaf.path}"
 
 
-def on_several_devices(signature: Signature) -> bool:
-    """Whether the program runs on several devices: a sharding is told, or one device's part is unknown."""
-    return any(
-        leaf.sharding is not None or (None in leaf.shard_shape and None not in leaf.shape)
-        for leaf in (*signature.arguments, *signature.results)
-    )
-
-
 class Placement:
     """The words for the leaves of one signature, which has several devices."""
 

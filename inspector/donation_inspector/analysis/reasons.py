@@ -9,20 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from enum import StrEnum
 
 from donation_inspector.analysis.paths import argument_name, result_names
-from donation_inspector.analysis.placement import on_several_devices, result_text, type_text
+from donation_inspector.analysis.placement import result_text, type_text
 from donation_inspector.analysis.several_devices import SeveralDevices
-from donation_inspector.signature import Donation, Leaf, Shape, Signature
+from donation_inspector.signature import Donation, Ignored, Leaf, Shape, Signature
 from donation_inspector.units import format_bytes
-
-
-class Ignored(StrEnum):
-    """Why a donation that somebody wrote never reached the program. JAX says nothing about either."""
-
-    INNER_JIT = "inner jit"
-    DEBUG_NANS = "debug_nans"
 
 
 class Reasons:
@@ -36,7 +28,7 @@ class Reasons:
         for position, result in donation.aliases.items():
             if position in self._argument_at and result in self._result_at:
                 self._taken_by[self._result_at[result].index] = self._argument_at[position]
-        self._devices = SeveralDevices(signature, donated, self._taken_by) if on_several_devices(signature) else None
+        self._devices = SeveralDevices(signature, donated, self._taken_by) if signature.devices > 1 else None
         self._nearness: list[defaultdict[Hashable, list[Leaf]]] = [defaultdict(list) for _ in range(_LEVELS)]
         self._by_name: dict[Hashable, Leaf] = {}
         self._free: dict[Hashable, Leaf] = {}
@@ -108,7 +100,7 @@ class Reasons:
         return f"not in its {what}, so JAX pairs nothing; give both the same"
 
     def ignored(self, leaf: Leaf, why: Ignored) -> str:
-        if why is Ignored.DEBUG_NANS:
+        if why == "debug_nans":
             return "JAX ignores every donation while jax_debug_nans is on, without a warning"
         return (
             "an inner jit donates it, which JAX ignores inside another jit without a warning; "

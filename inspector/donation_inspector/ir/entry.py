@@ -92,7 +92,8 @@ def read_signature(function: FuncOp) -> Signature:
         inputs, argument_attributes(function), named, "arg", function, read_donation(function).positions
     )
     results, implicit_results = _leaves(outputs, result_attributes(function), shown, "result", function, frozenset())
-    return Signature(arguments, results, implicit_arguments, implicit_results)
+    devices = sharding.devices(function)
+    return Signature(arguments, results, implicit_arguments, implicit_results, devices)
 
 
 def _leaves(

@@ -127,6 +127,17 @@ def _hlo_tiles(text: str, rank: int) -> Sequence[int | None] | None:
     return tiles[:rank] if len(tiles) >= rank else None
 
 
+def devices(function: FuncOp) -> int:
+    """How many devices the program runs on: its partitions, the devices of its mesh where it does not count them."""
+    partitions = _partitions(function)
+    if partitions is not None:
+        return partitions
+    module = function.parent_op()
+    meshes = [operation.get_attr_or_prop("mesh") for operation in module.ops] if isinstance(module, ModuleOp) else []
+    axes = [_axes(to_text(mesh)) or {} for mesh in meshes if mesh is not None]
+    return max((math.prod(one.values()) for one in axes), default=1)
+
+
 def _partitions(function: FuncOp) -> int | None:
     module = function.parent_op()
     if not isinstance(module, ModuleOp):

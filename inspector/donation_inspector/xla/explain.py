@@ -26,9 +26,8 @@ _ADVICE = {
 
 def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     """The message for a function that does not trace or lower."""
-    not_an_array = re.search(
-        r"is of type <class '([^']+)'> and was passed to the function at path (.+?)\.\s", str(error)
-    )
+    message = shown(str, error)
+    not_an_array = re.search(r"is of type <class '([^']+)'> and was passed to the function at path (.+?)\.\s", message)
     if not_an_array:
         type_, path = not_an_array.groups()
         return (
@@ -38,8 +37,16 @@ def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     kind = type(error).__name__
     place = user_line(error)
     where = "" if place is None else f"\n  at {place}"
-    advice = _ADVICE.get(kind) or _call_advice(error, place, function)
-    return f"{name} cannot be traced: {kind}: {essence(str(error))}{where}" + (f"\n{advice}" if advice else "")
+    advice = _ADVICE.get(kind) or _call_advice(message, place, function)
+    return f"{name} cannot be traced: {kind}: {essence(message)}{where}" + (f"\n{advice}" if advice else "")
+
+
+def shown(how: Callable[[Any], str], value: Any) -> str:
+    """`str(value)` or `repr(value)`; the user's own `__str__` may raise, and must not hide what is told about it."""
+    try:
+        return how(value)
+    except Exception as error:
+        return f"(its {how.__name__}() raises {type(error).__name__})"
 
 
 def essence(message: str) -> str:
@@ -65,8 +72,8 @@ def _is_user_file(filename: str) -> bool:
     return not library and not filename.startswith(_OURS)
 
 
-def _call_advice(error: BaseException, place: str | None, function: Callable[..., Any] | None) -> str | None:
-    wrong_call = re.search(r"missing .*argument|positional argument|unexpected keyword|multiple values", str(error))
+def _call_advice(message: str, place: str | None, function: Callable[..., Any] | None) -> str | None:
+    wrong_call = re.search(r"missing .*argument|positional argument|unexpected keyword|multiple values", message)
     if not wrong_call or place is not None or function is None:
         return None
     try:

@@ -108,7 +108,7 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
     )
     # A framework that names the results anew returns a tree of its own, and its jit takes shardings in its own way.
     tree = _literal(_numbered_results(facts)) if tuple(results) == result_names(facts) else None
-    return Signature(leaves, returned, *_implicit(facts, leaves, returned), tree)
+    return Signature(leaves, returned, *_implicit(facts, leaves, returned), facts.partitions, tree)
 
 
 def _literal(tree: Any) -> str:

@@ -99,12 +99,13 @@ def from_stage(staged: Stage, rename: Rename | None = None) -> Lowered:
     donation = attributes.read_donation(facts.module)
     shared = notes.same_arrays(inputs)
     donated = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
+    told = _notes(signature, donated, staged)
     return Lowered(
         name=staged.name or str(facts.name),
-        signature=signature,
+        signature=notes.with_ignored(signature, told),
         donation=donation,
         warnings=_warnings(signature, donation, donated, shared, (*staged.said, *said(caught))),
-        notes=_notes(signature, donated, staged),
+        notes=told,
         inputs=inputs,
         shared=shared,
         _facts=facts,
@@ -152,15 +153,19 @@ def _warnings(
 
 
 def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tuple[Note, ...]:
-    ignored = bool(internals.config.jax_debug_nans) and staged.asked and not donated
+    asked = staged.asked if internals.config.jax_debug_nans and not donated else None
     jaxpr: Any = None if staged.traced is None else staged.traced.jaxpr
     return (
         *notes.dropped_note(signature, donated),
-        *([notes.debug_nans_note()] if ignored else []),
-        *([] if jaxpr is None else notes.inner_jit_notes(jaxpr)),
+        *([notes.debug_nans_note(_leaves_of(signature, asked))] if asked else []),
+        *([] if jaxpr is None else notes.inner_jit_notes(jaxpr, len(signature.arguments))),
         *([] if jaxpr is None else notes.effect_notes(jaxpr)),
         *([notes.leak_note()] if staged.leaked else []),
     )
+
+
+def _leaves_of(signature: Signature, names: Sequence[str]) -> tuple[int, ...]:
+    return tuple(leaf.index for leaf in signature.arguments if leaf.root in names)
 
 
 def decide(lowered: Lowered, leaves: frozenset[int]) -> Donation:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from donation_inspector.signature import Donation, Leaf, Signature
+from donation_inspector.signature import Donation, Ignored, Leaf, Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,13 @@ def dropped_note(signature: Signature, donated: frozenset[int]) -> Iterator[Note
         )
 
 
-def debug_nans_note() -> Note:
+def debug_nans_note(leaves: tuple[int, ...]) -> Note:
     """JAX ignores all donation while it may have to run a function again to find a NaN."""
     return Note(
         "debug_nans",
         "jax_debug_nans is on: JAX ignores every donation, because it may run the function again with the same "
         "arguments. Nothing is donated here; turn it off to see what would be.",
+        leaves,
     )
 
 
@@ -129,33 +131,64 @@ def _effect_name(effect: Any) -> str:
     }.get(name, "" if "Ref" in name or "Mutable" in name or "Read" in name or "Write" in name else name)
 
 
-def inner_jit_notes(jaxpr: Any) -> Iterator[Note]:
-    """Donation asked for at a jitted function that is called inside: JAX ignores it without a word."""
-    calls = Counter(_inner_donations(jaxpr))
-    for (name, arguments), count in calls.items():
-        times = "" if count == 1 else f" ({count} calls)"
+def inner_jit_notes(jaxpr: Any, leaves: int) -> Iterator[Note]:
+    """Donation asked for at a jitted function that is called inside: JAX ignores it without a word.
+
+    `leaves` is how many the user's flat arguments are: the last inputs of the jaxpr.
+    """
+    user_leaves = {variable: index for index, variable in enumerate(jaxpr.invars[len(jaxpr.invars) - leaves :])}
+    calls: defaultdict[tuple[str, tuple[str, ...]], list[tuple[int, ...]]] = defaultdict(list)
+    for name, arguments, given in _inner_donations(jaxpr, user_leaves):
+        calls[name, arguments].append(given)
+    for (name, arguments), given in calls.items():
+        times = "" if len(given) == 1 else f" ({len(given)} calls)"
         yield Note(
             "inner jit",
             f"{name}, a jitted function called inside{times}, donates {', '.join(arguments)}: JAX ignores donation "
             "inside another jit. Donate at the outermost jit instead.",
+            tuple(sorted({leaf for passed in given for leaf in passed})),
         )
 
 
-def _inner_donations(jaxpr: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _inner_donations(
+    jaxpr: Any, user_leaves: Mapping[Any, int]
+) -> Iterator[tuple[str, tuple[str, ...], tuple[int, ...]]]:
+    """(function, names of its donated arguments, the user's leaves among them) of every inner jit that donates."""
     for equation in jaxpr.eqns:
         donated = equation.params.get("donated_invars")
+        passed: list[int | None] = [user_leaves.get(one) if _is_variable(one) else None for one in equation.invars]
         if donated and any(donated):
             inner = equation.params["jaxpr"].jaxpr
             names: Sequence[str] = inner.debug_info.safe_arg_names(len(donated))
             yield (
                 str(equation.params.get("name", equation.primitive)),
                 tuple(name or f"argument {i}" for i, (name, d) in enumerate(zip(names, donated, strict=True)) if d),
+                tuple(leaf for leaf, d in zip(passed, donated, strict=True) if d and leaf is not None),
             )
         for value in equation.params.values():
             for inner in _several(value):
                 body = getattr(inner, "jaxpr", inner)
                 if hasattr(body, "eqns"):
-                    yield from _inner_donations(body)
+                    # Only a jit hands its inputs on one for one.
+                    known = zip(body.invars, passed, strict=True) if donated is not None else ()
+                    yield from _inner_donations(body, {one: leaf for one, leaf in known if leaf is not None})
+
+
+def _is_variable(operand: Any) -> bool:
+    return not hasattr(operand, "val")
+
+
+def with_ignored(signature: Signature, notes: Sequence[Note]) -> Signature:
+    """The signature whose leaves know that an inner jit's donation, or any under jax_debug_nans, does not count."""
+    why: dict[int, Ignored] = {}
+    for note in notes:
+        if note.kind == "inner jit" or note.kind == "debug_nans":
+            kind: Ignored = "inner jit" if note.kind == "inner jit" else "debug_nans"
+            why |= {leaf: kind for leaf in note.leaves if not signature.arguments[leaf].donated}
+    if not why:
+        return signature
+    arguments = tuple(dataclasses.replace(leaf, ignored=why.get(leaf.index)) for leaf in signature.arguments)
+    return dataclasses.replace(signature, arguments=arguments)
 
 
 def _several(value: Any) -> Sequence[Any]:

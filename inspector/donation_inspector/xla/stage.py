@@ -32,8 +32,8 @@ class Stage:
 
     `name` is empty where a lowering alone was given.
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
-    without those about donation; `asked` tells whether the jitted function itself asks for any donation, None where
-    unknown; `leaked` tells whether traced values stayed alive outside.
+    without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
+    and by number as `args[0]`, None where unknown; `leaked` tells whether traced values stayed alive outside.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Stage:
     lowered: jax.stages.Lowered | None
     inputs: tuple[Any, ...] | None
     said: tuple[str, ...] = ()
-    asked: bool | None = None
+    asked: tuple[str, ...] | None = None
     leaked: bool = False
 
 
@@ -134,10 +134,12 @@ def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | No
     return tuple(parsed[1])
 
 
-def asks_for_donation(jitted: Any) -> bool | None:
-    """Whether a `jax.jit` function was made with donate_argnums or donate_argnames; None where that is not known."""
+def asked_for(jitted: Any) -> tuple[str, ...] | None:
+    """What a `jax.jit` function was made to donate, as `Stage.asked` has it; None where that is not known."""
     info: Any = getattr(jitted, "_jit_info", None)
-    return None if info is None else bool(info.donate_argnums or info.donate_argnames)
+    if info is None:
+        return None
+    return (*(info.donate_argnames or ()), *(f"args[{number}]" for number in info.donate_argnums or ()))
 
 
 def static_names(fn: Any) -> tuple[str, ...] | None:
@@ -171,7 +173,7 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
         lowered=ready if isinstance(ready, jax.stages.Lowered) else None,
         inputs=None if inputs is None else tuple(inputs),
         said=said(caught),
-        asked=asks_for_donation(jitted),
+        asked=asked_for(jitted),
         leaked=bool(_tracers() - tracers),
     )
 
@@ -212,5 +214,5 @@ def _name(fn: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = explain.shown(repr, value)
     return text if len(text) <= 60 else text[:59] + "…"
