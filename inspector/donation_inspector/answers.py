@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
-from donation_inspector.signature import Donation
+from donation_inspector.signature import Donation, Signature
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
 from donation_inspector.xla.results import Memory
 
 if TYPE_CHECKING:
+    from donation_inspector.attribution.peak import Peak
+    from donation_inspector.attribution.roles import Roles
     from donation_inspector.xla.hlo.buffers import Buffers
 
 VARIANTS = ("none", "jax", "pass")
@@ -78,6 +80,8 @@ class Variant:
     """Bytes that one device of the target has for a program; None where that is unknown."""
     hlo: bytes | None = field(default=None, repr=False, compare=False)
     """The serialized HloProto of the compiled module; None where XLA made none."""
+    signature: Signature | None = field(default=None, repr=False, compare=False)
+    """The user's names of what the program takes and returns."""
 
     @property
     def fits(self) -> bool | None:
@@ -103,6 +107,31 @@ class Variant:
         from donation_inspector.xla.hlo.buffers import read_buffers
 
         return None if self.hlo is None else read_buffers(self.hlo)
+
+    @cached_property
+    def peak(self) -> Peak | None:
+        """What fills the device's main memory at the peak of XLA's schedule, in the user's words; None without buffers.
+
+        Raises CompileError where XLA gave the module without its buffer assignment.
+        """
+        return self.peak_in(0)
+
+    def peak_in(self, color: int) -> Peak | None:
+        """As `peak`, of the memory space `color`, such as a TPU's VMEM; None where nothing is laid there."""
+        from donation_inspector.attribution.peak import find_peak
+
+        if self._roles is None or self.signature is None:
+            return None
+        return find_peak(self._roles, self.signature, color)
+
+    @cached_property
+    def _roles(self) -> Roles | None:
+        from donation_inspector.attribution.flow import Flow
+        from donation_inspector.attribution.roles import Roles
+
+        if self.buffers is None or self.signature is None:
+            return None
+        return Roles(Flow(self.buffers), self.signature)
 
 
 @dataclass(frozen=True)

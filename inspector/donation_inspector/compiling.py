@@ -246,6 +246,7 @@ def _comparison(
             missing,
             target.capacity,
             result.hlo,
+            subject.signature,
         )
     return Comparison(target.name, applied.pipeline, rows, target.here)
 
