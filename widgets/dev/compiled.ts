@@ -6,12 +6,17 @@ export const CLASSES = [
   "parameters",
   "optimizer state",
   "batch",
+  "other arguments",
+  "constants",
   "gradients",
-  "activations",
-  "copies",
-  "temporaries",
-  "outputs",
+  "activations kept for the backward pass",
+  "copies made by aliasing",
+  "results",
+  "other temporaries",
   "other",
+  "arguments no longer needed",
+  "results not yet written",
+  "padding",
 ];
 
 export const AVAILABLE: Target[] = [
@@ -72,7 +77,7 @@ function contributors(sizes: Sizes, temp: number): Contributor[] {
   );
   const kept = [0.5, 0.2, 0.1].map(
     (share, i): Contributor => ({
-      class: CLASSES[i === 2 ? 6 : 4]!,
+      class: CLASSES[i === 2 ? 9 : 6]!,
       label: ["softmax of attention", "gelu", "transpose of dot_general"][i]!,
       type: "f32[4,12,512,512]",
       bytes: Math.round(temp * share),
@@ -97,11 +102,20 @@ function buffersOf(sizes: Sizes, name: VariantName): [Buffers, Float64Array[]] {
   const bytesOf = (whole: number): number =>
     sizes.arguments.filter((one) => one.whole === whole).reduce((sum, { nbytes }) => sum + nbytes, 0);
   const copied = name === "none" ? 0 : Math.round(temp * 0.12);
-  const known = [bytesOf(0), bytesOf(1), bytesOf(2), Math.round(temp * 0.2), Math.round(temp * 0.4), copied];
   const output = name === "none" ? sizes.output : 0;
-  const left = peak - output - known.reduce((sum, size) => sum + size, 0);
+  const known = new Map([
+    ["parameters", bytesOf(0)],
+    ["optimizer state", bytesOf(1)],
+    ["batch", bytesOf(2)],
+    ["gradients", Math.round(temp * 0.2)],
+    ["activations kept for the backward pass", Math.round(temp * 0.4)],
+    ["copies made by aliasing", copied],
+    ["other", 4096],
+    ["results not yet written", output],
+  ]);
+  known.set("other temporaries", peak - [...known.values()].reduce((sum, size) => sum + size, 0));
   const listed = contributors(sizes, temp);
-  const classes = [...known, left - 4096, output, 4096].map((size, i) => ({ name: CLASSES[i]!, bytes: size }));
+  const classes = CLASSES.flatMap((one) => (known.has(one) ? [{ name: one, bytes: known.get(one)! }] : []));
   const buffers: Buffers = {
     steps: 2 * POINTS,
     peak,
@@ -111,7 +125,7 @@ function buffersOf(sizes: Sizes, name: VariantName): [Buffers, Float64Array[]] {
       { text: "At the peak ", strong: false },
       { text: figure(peak), strong: true },
       {
-        text: ` are held: ${figure(known[1]!)} of optimizer state, ${figure(known[0]!)} of parameters.`,
+        text: ` are held: ${figure(bytesOf(1))} of optimizer state, ${figure(bytesOf(0))} of parameters.`,
         strong: false,
       },
     ],

@@ -36,8 +36,12 @@ export function contributorRows(classes: readonly string[]): Contributors {
 }
 
 function row(one: Contributor, classes: readonly string[]): HTMLElement {
-  const name = h("span", { class: "di-class-name" }, h("i", { class: `di-swatch ${classOf(classes, one.class)}` }));
-  name.append(one.class);
+  const name = h(
+    "span",
+    { class: "di-class-name", title: one.class },
+    h("i", { class: `di-swatch ${classOf(classes, one.class)}` }),
+  );
+  name.append(h("span", {}, one.class));
   const size = h("b", { class: "di-num" }, bytes(one.bytes));
   const label = h("code", { class: "di-what", title: one.label }, one.label);
   const type = h("code", { class: "di-muted di-type", title: one.type }, one.type);

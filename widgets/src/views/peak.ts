@@ -27,9 +27,14 @@ export function peakView(context: Context): View {
   const fits = h("p", { class: "di-fits", "data-testid": "peak-fits" });
   const bar = h("div", {});
   const contributors = contributorRows(synced.program.classes);
-  const facts = h("dl", { class: "di-facts", "data-testid": "facts" });
+  const facts = h("tbody", {});
   const copied = h("div", { "data-testid": "copies" });
-  const details = h("div", { class: "di-columns di-wide-left" }, contributors.el, h("div", {}, copied, facts));
+  const details = h(
+    "div",
+    { class: "di-columns di-wide-left" },
+    contributors.el,
+    h("div", {}, copied, h("table", { class: "di-facts", "data-testid": "facts" }, facts)),
+  );
   const shownParts = h("div", {}, fits, bar, details);
   const el = h(
     "section",
@@ -91,7 +96,9 @@ export function peakView(context: Context): View {
     if (buffers.spaces.length > 1)
       for (const { name, peak, reserved } of buffers.spaces)
         rows.push([name, `peak ${bytes(peak)}, reserved ${bytes(reserved)}`]);
-    facts.replaceChildren(...rows.flatMap(([name, text]) => [h("dt", {}, name), h("dd", { class: "di-num" }, text)]));
+    facts.replaceChildren(
+      ...rows.map(([name, text]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "di-num" }, text))),
+    );
   }
 
   const update = (): void => {
