@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.saving import saving_sentence
+from donation_inspector.attribution import describe
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment,
     none = None if comparison is None else comparison.variants["none"].memory
     if comparison is None or saved is None or none is None:
         return _not_compiled(inspection)
+    devices = inspection.devices
     of_total = f"{format_bytes(abs(saved))} of {format_bytes(none.total)}"
     if saved > 0:
         sentence = [Segment("Donation saves "), Segment(f"{of_total} ({100 * saved / none.total:.0f} %)", strong=True)]
@@ -42,11 +45,12 @@ def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment,
         sentence = [Segment("Donation saves "), Segment(f"nothing of {format_bytes(none.total)}", strong=True)]
     else:
         sentence = [Segment("Donation "), Segment(f"costs {format_bytes(-saved)}", strong=True), Segment(" more")]
-    sentence.append(Segment(f", compiled for {comparison.target}"))
+    sentence.append(Segment(f"{_per_device(devices)}, compiled for {comparison.target}"))
     runs = inspection.measurement if measured else None
     peak_saved = None if runs is None else runs.saved("jax")
-    if peak_saved is not None:
-        sentence += [Segment("; measured "), Segment(format_bytes(peak_saved), strong=True)]
+    if runs is not None and peak_saved is not None:
+        figure = format_bytes(peak_saved) if peak_saved >= 0 else f"{format_bytes(-peak_saved)} more"
+        sentence += [Segment("; measured "), Segment(figure, strong=True), Segment(_all_together(runs.devices))]
     return (*sentence, Segment("."))
 
 
@@ -64,12 +68,28 @@ def details(inspection: Inspection) -> str:
     none, jax = comparison.variants["none"], comparison.variants["jax"]
     if none.memory is None or jax.memory is None:
         return f"Not compiled: {none.error or jax.error}"
-    sentence = f"By XLA's totals: {saving_sentence(none.memory, jax.memory)}"
+    sentence = f"By XLA's totals{_per_device(inspection.devices)}: {saving_sentence(none.memory, jax.memory)}"
     made = comparison.variants["pass"]
     if made.memory is not None and made.memory != jax.memory:
         saved = none.memory.total - made.memory.total
         sentence += f" With the pairs of the xDSL pass: {_saves(saved)}."
     return sentence + "".join(_lacking(inspection, variant) for variant in (jax, made))
+
+
+def shown_variant(inspection: Inspection) -> Variant | None:
+    """The compiled variant that is spoken of: as JAX donates, else without donation; None where nothing is compiled."""
+    comparison = inspection.comparison
+    if comparison is None:
+        return None
+    variants = [comparison.variants[name] for name in ("jax", "none")]
+    return next((variant for variant in variants if variant.hlo is not None), None)
+
+
+def peak_sentence(inspection: Inspection) -> str | None:
+    """What fills the device at the peak of XLA's schedule; None before it is compiled."""
+    variant = shown_variant(inspection)
+    peak = None if variant is None else variant.peak
+    return None if peak is None else describe.sentence(peak)
 
 
 def _lacking(inspection: Inspection, variant: Variant) -> str:
@@ -78,7 +98,7 @@ def _lacking(inspection: Inspection, variant: Variant) -> str:
         return ""
     argument, result = variant.missing_pairs[0]
     path = inspection.results[result].path
-    first = f"{inspection.arguments[argument].path} with {'the result' if path == 'result' else f'result {path}'}"
+    first = f"{inspection.arguments[argument].path} with {noun(path)}"
     more = "" if len(variant.missing_pairs) == 1 else f" and {len(variant.missing_pairs) - 1} more"
     return f" The compiled {variant.name!r} lacks pairs that were asked for: {first}{more}."
 
@@ -89,7 +109,7 @@ def measured_sentence(measurement: Measurement) -> str:
     saved = measurement.saved("jax")
     parts: list[str] = []
     if saved is not None:
-        parts.append(f"Measured: donation saves {format_bytes(saved)} at the peak")
+        parts.append(f"Measured: donation {_saves(saved)} at the peak{_all_together(measurement.devices)}")
     elif not failures:
         parts.append("The peak is unknown on this system: it needs Linux's /proc")
     if measurement.outputs_equal is not None:
@@ -128,7 +148,8 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
         sentence.append(Segment(", and no result could take over an argument's buffer"))
     total = None if comparison is None else comparison.variants["none"].memory
     if comparison is not None and total is not None:
-        sentence.append(Segment(f". It takes {format_bytes(total.total)}, compiled for {comparison.target}"))
+        takes = f"{format_bytes(total.total)}{_per_device(inspection.devices)}"
+        sentence.append(Segment(f". It takes {takes}, compiled for {comparison.target}"))
     return (*sentence, Segment("."))
 
 
@@ -143,6 +164,14 @@ def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
         return (sizes, Segment(" can be reused for results; their size is unknown."))
     numbers = Segment(f"{format_bytes(reused)} of {format_bytes(donated)} donated", strong=True)
     return (numbers, Segment(" can be reused for results."))
+
+
+def _per_device(devices: int) -> str:
+    return "" if devices == 1 else f" on each of {devices} devices"
+
+
+def _all_together(devices: int) -> str:
+    return "" if devices == 1 else f", all {devices} devices together"
 
 
 def _saves(saved: int) -> str:

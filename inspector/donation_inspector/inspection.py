@@ -129,10 +129,15 @@ class Inspection:
 
     @cached_property
     def attainable(self) -> tuple[Argument, ...]:
-        """The candidates that JAX would pair with a result if all of them were donated: each result takes one."""
+        """The candidates that a result would take if all of them were donated: each result takes one.
+
+        On several devices also those that JAX leaves to XLA, as long as a result's sharding is.
+        """
         everything = self._donated | {argument.index for argument in self.candidates}
         arguments = Inspection(self._subject, everything, self._pipeline).arguments
-        return tuple(one for one in self.candidates if arguments[one.index].verdict is decisions.Verdict.ALIASED)
+        with_all = [(one, arguments[one.index]) for one in self.candidates]
+        aliased = decisions.Verdict.ALIASED
+        return tuple(one for one, then in with_all if then.verdict is aliased or then.advised is not None)
 
     @cached_property
     def donation(self) -> Donation:
@@ -158,6 +163,11 @@ class Inspection:
     def platform(self) -> str:
         """The platform that the program is compiled for, as "cpu"."""
         return self._subject.origin.platform
+
+    @property
+    def devices(self) -> int:
+        """How many devices the program runs on."""
+        return self._subject.signature.devices
 
     @property
     def text(self) -> Text:

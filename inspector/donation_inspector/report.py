@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from donation_inspector import headline
 from donation_inspector.analysis.donation import Verdict
-from donation_inspector.answers import VARIANTS
+from donation_inspector.answers import VARIANTS, Comparisons
+from donation_inspector.attribution import describe
 from donation_inspector.labels import type_label
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes, total_bytes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from donation_inspector.inspection import Inspection
 
 _SHOWN_LEAVES = 40
+_SHOWN_CONTRIBUTORS = 12
 Rows = list[tuple[str, ...]]
 
 
@@ -57,7 +59,10 @@ def page(inspection: Inspection) -> str:
 
 def _head(inspection: Inspection, *, measured: bool) -> list[str]:
     sentence = "".join(part.text for part in headline.headline(inspection, measured=measured))
-    lines = [f"{inspection.name} · {_where(inspection)}", "", sentence, headline.details(inspection)]
+    lines = [f"{inspection.name} · {_where(inspection)}", "", sentence]
+    if peak := headline.peak_sentence(inspection):
+        lines.append(peak)
+    lines.append(headline.details(inspection))
     fix = headline.fix(inspection)
     return [*lines, f"Change one line: {fix}"] if fix else lines
 
@@ -122,6 +127,45 @@ def _compiled_rows(inspection: Inspection) -> Rows:
     return rows
 
 
+def _peak_rows(inspection: Inspection) -> tuple[Rows, Rows]:
+    """The classes at the peak of XLA's schedule, and the largest contributors."""
+    variant = headline.shown_variant(inspection)
+    peak = None if variant is None else variant.peak
+    if peak is None:
+        return [], []
+    classes = [(str(role), format_bytes(nbytes), _share(nbytes, peak.nbytes)) for role, nbytes in peak.classes]
+    largest = [
+        (str(one.role), format_bytes(one.nbytes), one.path or describe.primitive(one.op_name), describe.at(one.source))
+        for one in peak.contributors[:_SHOWN_CONTRIBUTORS]
+    ]
+    return classes, largest
+
+
+def _share(part: int, whole: int) -> str:
+    percent = 100 * part / whole
+    return f"{percent:.0f} %" if percent >= 0.5 else "under 1 %"
+
+
+def _curves_line(inspection: Inspection) -> str | None:
+    """What the schedule of XLA needs, holds and reserves."""
+    comparison, variant = inspection.comparison, headline.shown_variant(inspection)
+    buffers = None if variant is None else variant.buffers
+    if comparison is None or variant is None or buffers is None:
+        return None
+    return (
+        f"In XLA's schedule ({comparison.target}, {variant.name}, compiled{'' if comparison.here else ', not run'}): "
+        f"at most {format_bytes(int(buffers.needed.max(initial=0)))} needed and {format_bytes(buffers.peak)} held at "
+        f"once, {format_bytes(buffers.reserved)} reserved."
+    )
+
+
+def _target_rows(inspection: Inspection) -> Rows:
+    """Target × variant where it was compiled for several, or for one whose memory is known."""
+    comparisons = inspection.comparisons
+    fits = [variant.fits for one in comparisons.values() for variant in one.variants.values()]
+    return comparisons.rows() if len(comparisons) > 1 or any(known is not None for known in fits) else []
+
+
 def _measured_rows(inspection: Inspection) -> Rows:
     measurement = inspection.measurement
     if measurement is None:
@@ -138,6 +182,8 @@ def _measured_rows(inspection: Inspection) -> Rows:
 
 _WHOLE_HEADER = ("argument", "leaves", "bytes", "asked", "outcome")
 _LEAF_HEADER = ("leaf", "type", "bytes", "verdict", "why")
+_CLASS_HEADER = ("at the peak", "bytes", "share")
+_LARGEST_HEADER = ("largest", "bytes", "what", "where")
 _COMPILED_HEADER = ("compiled", "argument", "output", "alias", "temp", "total")
 _MEASURED_HEADER = ("measured", "peak", "range", "predicted", "a call", "outcome")
 
@@ -150,7 +196,11 @@ def _count(number: int, one: str, many: str) -> str:
 
 
 def _body(inspection: Inspection) -> list[str]:
-    lines = aligned(_WHOLE_HEADER, _whole_rows(inspection))
+    lines: list[str] = []
+    classes, largest = _peak_rows(inspection)
+    if classes:
+        lines += [*aligned(_CLASS_HEADER, classes), "", *aligned(_LARGEST_HEADER, largest), ""]
+    lines += aligned(_WHOLE_HEADER, _whole_rows(inspection))
     leaves, more = _leaf_rows(inspection)
     if leaves:
         lines += ["", *aligned(_LEAF_HEADER, leaves)]
@@ -159,6 +209,10 @@ def _body(inspection: Inspection) -> list[str]:
     lines += ["", _memory_line(inspection), *_pass_lines(inspection), *(f"note: {note}" for note in inspection.notes)]
     if compiled := _compiled_rows(inspection):
         lines += ["", *aligned(_COMPILED_HEADER, compiled)]
+    if curves := _curves_line(inspection):
+        lines += ["", curves]
+    if targets := _target_rows(inspection):
+        lines += ["", *aligned(Comparisons.COLUMNS, targets)]
     return lines
 
 
@@ -178,11 +232,14 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
     sentence = "".join(f"<b>{esc(part.text)}</b>" if part.strong else esc(part.text) for part in parts)
     fix = headline.fix(inspection)
     leaves, more = _leaf_rows(inspection)
+    classes, largest = _peak_rows(inspection)
     blocks = [
         f"<p><code>{esc(inspection.name)}</code> · {esc(_where(inspection))}</p>",
         f'<p style="font-size:1.25em;margin:.4em 0">{sentence}</p>',
+        f"<p>{esc(peak)}</p>" if (peak := headline.peak_sentence(inspection)) else "",
         f"<p>{esc(headline.details(inspection))}</p>",
         f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
+        *([_html_table(_CLASS_HEADER, classes), _html_table(_LARGEST_HEADER, largest)] if classes else []),
         _html_table(_WHOLE_HEADER, _whole_rows(inspection)),
         _html_table(_LEAF_HEADER, leaves) if leaves else "",
         f"<p>and {more} more</p>" if more else "",
@@ -190,6 +247,8 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         *(f"<p>{esc(line)}</p>" for line in _pass_lines(inspection)),
         *(f"<p>note: {esc(note)}</p>" for note in inspection.notes),
         _html_table(_COMPILED_HEADER, _compiled_rows(inspection)) if inspection.comparison else "",
+        f"<p>{esc(curves)}</p>" if (curves := _curves_line(inspection)) else "",
+        _html_table(Comparisons.COLUMNS, targets) if (targets := _target_rows(inspection)) else "",
     ]
     if measured and inspection.measurement is not None:
         blocks.append(_html_table(_MEASURED_HEADER, _measured_rows(inspection)))

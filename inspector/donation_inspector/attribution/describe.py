@@ -5,6 +5,7 @@ from __future__ import annotations
 from donation_inspector.attribution.peak import Peak
 from donation_inspector.units import format_bytes
 from donation_inspector.user_code import place
+from donation_inspector.xla.hlo.source import Frame
 
 
 def where(peak: Peak) -> str:
@@ -12,10 +13,19 @@ def where(peak: Peak) -> str:
     parts = [f"instruction {peak.at + 1:,} of {peak.length:,}"]
     if peak.phase:
         parts.append(str(peak.phase))
-    primitive = peak.op_name.split(";", 1)[0].rsplit("/", 1)[-1]
-    at = f"at {place(peak.source.file, peak.source.line)}" if peak.source else ""
-    parts.append(" ".join(word for word in (primitive, at) if word))
+    running = f"at {at(peak.source)}" if peak.source else ""
+    parts.append(" ".join(word for word in (primitive(peak.op_name), running) if word))
     return ", ".join(part for part in parts if part)
+
+
+def primitive(op_name: str) -> str:
+    """JAX's primitive in an op_name: "jit(step)/transpose(jvp())/dot_general" is "dot_general"."""
+    return op_name.split(";", 1)[0].rsplit("/", 1)[-1]
+
+
+def at(source: Frame | None) -> str:
+    """The place of a frame, "train.py:41"; empty where there is none."""
+    return place(source.file, source.line) if source else ""
 
 
 def classes(peak: Peak) -> tuple[str, ...]:
