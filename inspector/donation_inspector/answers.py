@@ -242,6 +242,8 @@ class Measurement:
     outputs_equal: bool | None
     """Whether every variant that ran gave bit-identical outputs; None when fewer than two did."""
     limits: str | None = None
+    devices: int = 1
+    """How many devices it ran on: the peaks are theirs together."""
 
     @property
     def measured_saved(self) -> int | None:

@@ -155,7 +155,9 @@ def measure(
     results = [by_donation[donation_key(donated)] for donated in variants.values()]
     hashes = [result.output_hashes for result in results if result.output_hashes is not None]
     equal = all(one == hashes[0] for one in hashes) if len(hashes) > 1 else None
-    answer = Measurement(platform, description, runs, rows, equal, _IN_KERNEL if in_kernel else None)
+    answer = Measurement(
+        platform, description, runs, rows, equal, _IN_KERNEL if in_kernel else None, subject.signature.devices
+    )
     subject.measurements[donation_key(donation), _pass_key(applied)] = answer
     return answer
 

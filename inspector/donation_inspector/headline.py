@@ -49,8 +49,9 @@ def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment,
     runs = inspection.measurement if measured else None
     peak_saved = None if runs is None else runs.saved("jax")
     if runs is not None and peak_saved is not None:
-        figure = format_bytes(peak_saved) if peak_saved >= 0 else f"{format_bytes(-peak_saved)} more"
-        sentence += [Segment("; measured "), Segment(figure, strong=True), Segment(_all_together(runs.devices))]
+        more = f"costs {format_bytes(-peak_saved)} more"
+        figure = ("; measured ", format_bytes(peak_saved)) if peak_saved >= 0 else ("; measured, it ", more)
+        sentence += [Segment(figure[0]), Segment(figure[1], strong=True), Segment(_all_together(runs.devices))]
     return (*sentence, Segment("."))
 
 

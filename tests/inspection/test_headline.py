@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
 from donation_inspector import headline
 from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
-from donation_inspector.compiling import _key, _pass_key
+from donation_inspector.compiling import _pass_key
+from donation_inspector.subject import donation_key
 from donation_inspector.xla.results import Memory
+from donation_inspector.xla.targets import Target
 
 NONE = Memory(400, 300, 0, 100)
 
@@ -28,8 +32,10 @@ def _answer(inspection: di.Inspection, jax_: Memory, made: Memory | None = None,
         "jax": Variant("jax", jax_, {}, 1.0, "ok", None, pairs),
         "pass": Variant("pass", made or jax_, {}, 1.0, "ok", None),
     }
-    key = ("comparison", _key(inspection.donation), _pass_key(inspection.apply()))
-    inspection._subject.answers[key] = Comparison("cpu", inspection.pipeline, variants)
+    here, subject = Target("cpu", "cpu"), inspection._subject
+    subject.asked["cpu"] = here
+    key = here, donation_key(inspection.donation), _pass_key(inspection.apply())
+    subject.comparisons[key] = Comparison("cpu", inspection.pipeline, variants)
 
 
 def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], status: str = "ok") -> Measurement:
@@ -39,9 +45,9 @@ def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], st
         "jax": MeasuredVariant("jax", other, None, 500, 0.1, status, None if status == "ok" else "it broke"),
         "pass": MeasuredVariant("pass", other, None, 500, 0.1, "ok", None),
     }
-    answer = Measurement("cpu", "real", 3, rows, True)
-    key = ("measurement", _key(inspection.donation), _pass_key(inspection.apply()))
-    inspection._subject.answers[key] = answer
+    answer = Measurement("cpu", "real", 3, rows, True, devices=inspection.devices)
+    key = donation_key(inspection.donation), _pass_key(inspection.apply())
+    inspection._subject.measurements[key] = answer
     return answer
 
 
@@ -67,6 +73,45 @@ def test_nothing_and_less_than_nothing_are_said_as_plainly(donated: di.Inspectio
     assert _text(donated) == "Donation saves nothing of 800 B, compiled for cpu."
     _answer(donated, Memory(400, 300, 300, 500))
     assert _text(donated) == "Donation costs 100 B more, compiled for cpu."
+
+
+def test_more_when_measured_is_no_saving(donated: di.Inspection) -> None:
+    _answer(donated, Memory(400, 300, 300, 100))
+    sentence = headline.measured_sentence(_measure(donated, (600, 750)))
+    assert sentence.startswith("Measured: donation costs 150 B more at the peak; all outputs")
+    assert _text(donated).endswith("; measured, it costs 150 B more.")
+    _measure(donated, (600, 600))
+    assert _text(donated).endswith("; measured 0 B.")
+
+
+@pytest.fixture
+def sharded() -> jax.ShapeDtypeStruct:
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:8]), ("d",))
+    return jax.ShapeDtypeStruct((64, 64), jnp.float32, sharding=jax.sharding.NamedSharding(mesh, P("d")))
+
+
+def test_one_devices_figures_and_those_of_all_are_told_apart(sharded: jax.ShapeDtypeStruct) -> None:
+    inspection = di.inspect(jax.jit(lambda w: w * 2, donate_argnums=0, out_shardings=sharded.sharding), sharded)
+    _answer(inspection, Memory(400, 300, 300, 100))
+    sentence = headline.measured_sentence(_measure(inspection, (7200, 4880)))
+    assert _text(inspection) == (
+        "Donation saves 300 B of 800 B (38 %) on each of 8 devices, compiled for cpu; measured 2.3 KB, all 8 devices "
+        "together."
+    )
+    assert headline.details(inspection).startswith("By XLA's totals on each of 8 devices: aliased 300 B")
+    assert sentence.startswith("Measured: donation saves 2.3 KB at the peak, all 8 devices together; ")
+    nothing = inspection.keep("w")
+    _answer(nothing, Memory(400, 300, 0, 100))
+    assert _text(nothing).endswith("It takes 800 B on each of 8 devices, compiled for cpu.")
+
+
+def test_a_result_whose_sharding_is_left_to_xla_could_take_a_buffer_and_takes_one(
+    sharded: jax.ShapeDtypeStruct,
+) -> None:
+    inspection = di.inspect(lambda w, v: w + v, sharded, sharded)
+    assert [argument.path for argument in inspection.candidates] == ["w", "v"]
+    assert [argument.path for argument in inspection.attainable] == ["w"]
+    assert "16.4 KB of arguments could be" in _text(inspection)
 
 
 def test_the_pass_is_named_where_it_differs_and_lost_pairs_too(donated: di.Inspection) -> None:

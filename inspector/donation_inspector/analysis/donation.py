@@ -33,7 +33,8 @@ class Argument:
     arguments (None when dropped); `result` is the index of the result that takes over its buffer.
 
     `nbytes` is global, `nbytes_per_device` one device's shard; None means unknown. `donated`: the user asked for it.
-    `sharding` and `spec` are as in `Leaf`: None on one device and where XLA is left to choose.
+    `sharding` and `spec` are as in `Leaf`: None on one device and where XLA is left to choose. `advised` is the index
+    of the result that would take the buffer if `out_shardings` were as the reason says.
     """
 
     index: int
@@ -50,6 +51,7 @@ class Argument:
     sharding: str | None
     position: int | None
     spec: str | None = None
+    advised: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ def verdicts(
                 sharding=leaf.sharding,
                 position=leaf.position,
                 spec=leaf.spec,
+                advised=reasons.advised(leaf) if verdict in (Verdict.DONOR, Verdict.UNUSABLE) else None,
             )
         )
     taken_by = {argument.result: argument.index for argument in arguments if argument.result is not None}

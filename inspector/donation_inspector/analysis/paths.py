@@ -8,6 +8,11 @@ from functools import lru_cache
 from donation_inspector.signature import Leaf
 
 
+def noun(path: str) -> str:
+    """A result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
+    return "the result" if path in {"", "result"} else f"result {path}"
+
+
 def argument_name(argument: Leaf) -> tuple[str, ...]:
     """The argument's path below the whole argument it belongs to; () when it is one itself."""
     return steps(argument.path.removeprefix(argument.root))

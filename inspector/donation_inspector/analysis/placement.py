@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from donation_inspector.analysis.out_shardings import left_to_xla
+from donation_inspector.analysis.paths import noun
 from donation_inspector.signature import Leaf, Shape, Signature
 
 
@@ -17,8 +18,8 @@ def type_text(leaf: Leaf) -> str:
 
 
 def result_text(leaf: Leaf) -> str:
-    """The result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
-    return "the result" if leaf.path in {"", "result"} else f"result {leaf.path}"
+    """The result as a noun."""
+    return noun(leaf.path)
 
 
 class Placement:

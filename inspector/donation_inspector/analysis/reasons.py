@@ -45,6 +45,10 @@ class Reasons:
         """The result at this position of the entry function; None where it is implicit."""
         return self._result_at.get(position)
 
+    def advised(self, leaf: Leaf) -> int | None:
+        """Index of the result that would take the buffer if `out_shardings` were as the sentence says."""
+        return None if self._devices is None else self._devices.advised(leaf)
+
     def unused(self, asked: bool) -> str:
         if asked:
             return (

@@ -73,6 +73,10 @@ class SeveralDevices:
             f"where {where}, and leaves it to XLA otherwise"
         )
 
+    def advised(self, leaf: Leaf) -> int | None:
+        """Index of the result that JAX would pair it with, were the advice followed; None where there is none."""
+        return self._advice.pairs[leaf.index] if leaf.index in self._advised else None
+
     def advice(self, leaf: Leaf) -> str:
         """ "; jax.jit(..., out_shardings=…) pairs them", as a clause; empty where nothing is known to help."""
         advised = self._advised.get(leaf.index)

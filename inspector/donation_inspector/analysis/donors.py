@@ -1,0 +1,54 @@
+"""What XLA did, once it has compiled, with a donated argument that JAX left to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from donation_inspector.analysis.donation import Argument, Result, Verdict
+from donation_inspector.analysis.paths import noun
+from donation_inspector.units import format_bytes
+
+
+def donor_outcome(
+    argument: Argument, arguments: Sequence[Argument], results: Sequence[Result], alias: Mapping[int, int]
+) -> str | None:
+    """One sentence about an argument left to XLA; None for every other argument.
+
+    alias: the compiled module's own `input_output_alias`, from argument indices to result indices.
+    """
+    if argument.verdict is not Verdict.DONOR:
+        return None
+    if argument.index in alias:
+        return f"XLA reused it for {noun(results[alias[argument.index]].path)}"
+    return f"XLA did not reuse it: {_why_not(argument, arguments, results, alias)}"
+
+
+def _why_not(
+    argument: Argument, arguments: Sequence[Argument], results: Sequence[Result], alias: Mapping[int, int]
+) -> str:
+    takers = {result: taker for taker, result in alias.items()}
+    size = argument.nbytes_per_device
+    alike = [result for result in results if size is not None and result.nbytes_per_device == size]
+    free = next((result for result in alike if result.index not in takers), None)
+    if free is not None:
+        return f"{noun(free.path)} has as many bytes, but XLA gave it a buffer of its own"
+    whole = argument.nbytes
+    unplaced = [
+        result
+        for result in results
+        if result.nbytes_per_device is None and whole is not None and result.nbytes == whole
+    ]
+    free = next((result for result in unplaced if result.index not in takers), None)
+    if free is not None:
+        return (
+            f"{noun(free.path)} has as many bytes in all, and XLA sharded it in its own way or gave it another buffer"
+        )
+    taken = [*alike, *unplaced]
+    if taken:
+        taker = arguments[takers[taken[0].index]].path
+        if len(taken) == 1:
+            return f"{noun(taken[0].path)}, the only result of as many bytes, took the buffer of {taker}"
+        return f"all {len(taken)} results of as many bytes took other buffers, {noun(taken[0].path)} that of {taker}"
+    if size is None or any(result.nbytes_per_device is None for result in results):
+        return "no result is known to have as many bytes"
+    return f"no result has as many bytes ({format_bytes(size)})"
