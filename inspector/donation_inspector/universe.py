@@ -12,4 +12,15 @@ def _materialize_to_aliasing_output() -> type[ModulePass]:
     return MaterializeToAliasingOutput
 
 
-UNIVERSE = Universe(all_passes={"materialize-to-aliasing-output": _materialize_to_aliasing_output})
+def _donate_by_live_range() -> type[ModulePass]:
+    from donation_inspector.passes.donate_by_live_range import DonateByLiveRange
+
+    return DonateByLiveRange
+
+
+UNIVERSE = Universe(
+    all_passes={
+        "donate-by-live-range": _donate_by_live_range,
+        "materialize-to-aliasing-output": _materialize_to_aliasing_output,
+    }
+)

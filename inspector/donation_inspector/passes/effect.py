@@ -162,13 +162,16 @@ def _kept(returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]) -> t
 def _written(
     added: Sequence[MaterializeInDestinationOp], returned: Sequence[SSAValue], returned_after: Sequence[SSAValue]
 ) -> list[tuple[int, int] | None]:
-    """(argument, result) of each operation: what it writes, and the first result position of the value written there;
-    None where that is no argument or no result."""
+    """(argument, result) of each operation: what it writes, and the first result position at which that is returned, or
+    else the value written there; None where that is no argument or no result."""
     first_before, first_after = _first_positions(returned), _first_positions(returned_after)
     all_still_there = len(returned) == len(returned_after)
+    both = tuple(zip(returned, returned_after, strict=True)) if all_still_there else ()
     written: list[tuple[int, int] | None] = []
     for op in added:
-        result = first_before.get(op.source)
+        # of one value that is returned at several positions, each write stands for the position that returns it
+        own = (n for n, (was, now) in enumerate(both) if was is op.source and now is op.result)
+        result = next(own, first_before.get(op.source))
         if result is None and all_still_there and op.result is not None:
             result = first_after.get(op.result)
         dest = op.dest
