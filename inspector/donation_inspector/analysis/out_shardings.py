@@ -130,16 +130,20 @@ def _sharded_as(result: Leaf, argument: Leaf | None) -> Leaf:
 # ---- as code
 
 
-def sharding_code(leaf: Leaf, signature: Signature) -> str:
+def has_several_meshes(signature: Signature) -> bool:
+    """Whether shardings name more than one mesh: then each has to be told apart."""
+    return len({leaf.mesh for leaf in (*signature.arguments, *signature.results)} - {None}) > 1
+
+
+def sharding_code(leaf: Leaf, several_meshes: bool) -> str:
     """The leaf's sharding as an expression: "NamedSharding(mesh, P('x', None))". It must have a spec."""
     kind = "" if leaf.memory is None else f", memory_kind={leaf.memory!r}"
-    return f"NamedSharding({mesh_name(leaf, signature)}, {leaf.spec}{kind})"
+    return f"NamedSharding({_mesh_name(leaf, several_meshes)}, {leaf.spec}{kind})"
 
 
-def mesh_name(leaf: Leaf, signature: Signature) -> str:
-    """What the advice calls the leaf's mesh: `mesh`, but `mesh_x4_y2` where the program has several."""
-    meshes = {one.mesh for one in (*signature.arguments, *signature.results)} - {None}
-    if len(meshes) < 2:
+def _mesh_name(leaf: Leaf, several_meshes: bool) -> str:
+    """`mesh`, but `mesh_x4_y2` where the program has several."""
+    if not several_meshes:
         return "mesh"
     axes = "_".join("".join(axis.split(": ")) for axis in (leaf.mesh or "").split(", "))
     return f"mesh_{axes}" if f"mesh_{axes}".isidentifier() else "mesh"
@@ -153,6 +157,7 @@ def out_shardings_code(signature: Signature, given: Mapping[int, Leaf]) -> str |
     """
     if signature.returned is None:
         return None
+    several_meshes = has_several_meshes(signature)
     codes: dict[int, str] = {}
     for result in signature.results:
         as_argument = _sharded_as(result, given.get(result.index))
@@ -161,7 +166,7 @@ def out_shardings_code(signature: Signature, given: Mapping[int, Leaf]) -> str |
         elif as_argument.spec is None or as_argument.layout is not None or left_to_xla(as_argument):
             return None
         else:
-            codes[result.index] = sharding_code(as_argument, signature)
+            codes[result.index] = sharding_code(as_argument, several_meshes)
     return _tree_code(ast.literal_eval(signature.returned), codes)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from donation_inspector.analysis.out_shardings import left_to_xla
+from donation_inspector.analysis.out_shardings import has_several_meshes, left_to_xla
 from donation_inspector.analysis.paths import noun
 from donation_inspector.signature import Leaf, Shape, Signature
 
@@ -26,14 +26,13 @@ class Placement:
     """The words for the leaves of one signature, which has several devices."""
 
     def __init__(self, signature: Signature) -> None:
-        meshes = {leaf.mesh for leaf in (*signature.arguments, *signature.results)}
-        self._one_mesh = len(meshes - {None}) < 2
+        self.several_meshes = has_several_meshes(signature)
 
     def sharding(self, leaf: Leaf) -> str:
         """ "P('x', None)", its mesh where there are several, "its sharding left to XLA" where nothing is told."""
         if left_to_xla(leaf):
             return "its sharding left to XLA"
-        if leaf.spec is None or not self._one_mesh:
+        if leaf.spec is None or self.several_meshes:
             return str(leaf.sharding)
         return leaf.spec if leaf.memory is None else f"{leaf.spec} in {leaf.memory}"
 

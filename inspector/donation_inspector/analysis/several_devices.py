@@ -89,7 +89,7 @@ class SeveralDevices:
             return f"; {if_so}jax.jit(..., out_shardings={self._code}) {does}"
         others = len(self._advice.given) - 1
         likewise = f", with the like for {others} other{'s' if others > 1 else ''}," if others else ""
-        code = sharding_code(leaf, self._signature)
+        code = sharding_code(leaf, self.place.several_meshes)
         return f"; {if_so}{code} for {result_text(advised)} in jax.jit(..., out_shardings=...){likewise} {does}"
 
     def described(self, result: Leaf) -> str:
