@@ -87,7 +87,7 @@ def why_not() -> str | None:
 def listed() -> tuple[Listed, ...]:
     """Every GPU that we bring a config for."""
     reason = why_not()
-    configs = ((path.stem, path.read_text()) for path in sorted(_CONFIGS.glob("*.txtpb")))
+    configs = ((name, _config(name)) for name in _names())
     return tuple(
         Listed(f"cuda:{name}", _described(config), _capacity(config), False, reason is None, reason)
         for name, config in configs
@@ -106,14 +106,20 @@ def devices(target: Target) -> Sequence[Any]:
     return tuple(found.devices)
 
 
+def _names() -> list[str]:
+    return sorted(path.stem for path in _CONFIGS.glob("*.txtpb"))
+
+
+def _config(name: str) -> str:
+    return (_CONFIGS / f"{name}.txtpb").read_text()
+
+
 def _shipped(spec: str, name: str) -> str:
-    names = sorted(path.stem for path in _CONFIGS.glob("*.txtpb"))
+    names = _names()
     if name not in names:
         there = ", ".join(f"cuda:{one}" for one in names)
-        raise CompileError(
-            f"There is no target {spec!r}. What can be asked for: {there}, or cuda:FILE.txtpb, your own."
-        )
-    return (_CONFIGS / f"{name}.txtpb").read_text()
+        raise CompileError(f"There is no target {spec!r}. What can be asked for: {there}; cuda:FILE.txtpb is your own.")
+    return _config(name)
 
 
 def _read(spec: str, name: str) -> str:
