@@ -47,7 +47,9 @@ class Arguments:
         self._phases = {position: self._read_by(entry.buffer) for position, entry in self._arguments.items()}
         self.differentiated = any(Phase.BACKWARD in phases for phases in self._phases.values())
         self._direct = self._read_directly()
-        self._updated = self._find_updated()
+        self._updated_after = self._find_updated()
+        exact = {(entry.path, entry.type) for entry in self._results.values()}
+        self._updated = self._updated_after | {p for p, e in self._arguments.items() if (e.path, e.type) in exact}
         self.arguments: dict[int, Role] = self._classify()
         for implicit in signature.implicit_arguments:
             is_constant = implicit.kind == "constant"
@@ -89,18 +91,16 @@ class Arguments:
         return found
 
     def _find_updated(self) -> frozenset[int]:
-        """The arguments that come back under the same path, or that a result of their type is computed from."""
+        """The arguments whose new value comes after the passes: a result of the same type has the same path inside of
+        its whole, or is computed from the argument directly."""
         outside = {p: entry for p, entry in self._results.items() if self._phase_of(entry) is Phase.OUTSIDE}
-        exact = {(entry.path, entry.type) for entry in self._results.values()}
         tails = Counter((tail, entry.type) for entry in outside.values() for tail in _tails(entry.keys))
         claims = Counter((entry.inner, entry.type) for entry in self._arguments.values())
         direct = {position for result, read in self._direct.items() if result in outside for position in read}
         return frozenset(
             position
             for position, entry in self._arguments.items()
-            if (entry.path, entry.type) in exact
-            or (entry.inner and claims[entry.inner, entry.type] <= tails[entry.inner, entry.type])
-            or position in direct
+            if (entry.inner and claims[entry.inner, entry.type] <= tails[entry.inner, entry.type]) or position in direct
         )
 
     def _classify(self) -> dict[int, Role]:
@@ -123,7 +123,7 @@ class Arguments:
         if self.differentiated and updated and self._arguments[position].buffer.dtype.startswith(_FLOATING):
             if mirrors and not in_passes:
                 return Role.OPTIMIZER
-            if Phase.BACKWARD in self._phases[position] or (in_passes and certainty is not Certainty.WEAK):
+            if in_passes and (position in self._updated_after or certainty is Certainty.LIKELY):
                 return Role.PARAMETERS
         return role if certainty is Certainty.LIKELY else None
 

@@ -58,6 +58,7 @@ class Flow:
         self._carried: defaultdict[int, list[int]] = defaultdict(list)
         self._sources: defaultdict[int, list[int]] = defaultdict(list)
         self._ids = {instruction.name: instruction.id for instruction in self.module.instructions.values()}
+        self._copied: dict[int, int] = {}
         self._inside: dict[int, Mapping[int, Sequence[HloInstructionProto]]] = {}
         self._phases: dict[int, frozenset[Phase]] = {}
         self._far: dict[int, tuple[Use, ...]] = {}
@@ -104,12 +105,14 @@ class Flow:
 
     def uncopied(self, buffer: BufferLiveRange) -> BufferLiveRange:
         """The buffer whose value this one's is a plain copy of; itself where it is none."""
-        while buffer.opcode in COPIES:
-            source = self.value((self.instruction(buffer).operand_ids[0], ()))
-            if source is None or source.id == buffer.id:
-                break
+        while (source := self.copied(buffer)) is not None:
             buffer = source
         return buffer
+
+    def copied(self, buffer: BufferLiveRange) -> BufferLiveRange | None:
+        """The buffer that this one's value is a plain copy of, by a copy of its own or inside of a fusion."""
+        source = self._copied.get(buffer.id)
+        return None if source is None else self.by_id[source]
 
     def made_from(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
         """The values that one is computed from, seen through plain copies; for a part of a fusion that part's alone."""
@@ -141,7 +144,7 @@ class Flow:
 
     def copies(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
         """The plain copies of a value."""
-        return [taken for taken in self.carried(buffer) if taken.opcode in COPIES]
+        return [taken for taken in self.carried(buffer) if self._copied.get(taken.id) == buffer.id]
 
     def made_by(self, instruction: HloInstructionProto) -> list[BufferLiveRange]:
         """The values that an instruction defines."""
@@ -156,7 +159,7 @@ class Flow:
             found: list[Use] = []
             while todo:
                 at = todo.pop()
-                found += [use for use in self.uses[at] if use.instruction.opcode not in COPIES]
+                found += [use for use in self.uses[at] if use.instruction.opcode not in COPIES and self.inner(use)]
                 new = [other for other in self._carried[at] if other not in seen]
                 seen.update(new)
                 todo += new
@@ -168,6 +171,19 @@ class Flow:
         if use.instruction.opcode not in ("fusion", "call"):
             return (use.instruction,)
         return self._read_inside(use.instruction.called_computation_ids[0]).get(use.operand, ())
+
+    def reordered(self, use: Use) -> bool:
+        """Whether a fusion reads a value in another order of its elements than it lies in memory."""
+        if use.instruction.opcode != "fusion":
+            return False
+        computation = self.module.computations[use.instruction.called_computation_ids[0]]
+        parameters = {
+            i.id for i in computation.instructions if i.opcode == "parameter" and i.parameter_number == use.operand
+        }
+        return any(
+            i.opcode in ("copy", "transpose") and not parameters.isdisjoint(i.operand_ids)
+            for i in computation.instructions
+        )
 
     def phases(self, instruction: HloInstructionProto) -> frozenset[Phase]:
         """The phases of all that an instruction computes, the inside of a fusion included."""
@@ -185,7 +201,17 @@ class Flow:
 
         None where nothing on the way has a name: XLA made it up.
         """
-        return self._origin(self.instruction(buffer), buffer.index, 0)
+        found = self._origin(self.instruction(buffer), buffer.index, 0)
+        seen, todo = {buffer.id}, [buffer.id]
+        while found is None and todo:
+            # what a loop carries is named in the loop or before it
+            for other in self._sources[todo.pop()]:
+                if found is None and other not in seen:
+                    source = self.by_id[other]
+                    found = self._origin(self.instruction(source), source.index, 0)
+                    seen.add(other)
+                    todo.append(other)
+        return found
 
     def running(self, time: int) -> OpMetadata | None:
         """JAX's name and place of the instruction that runs at a time."""
@@ -200,7 +226,13 @@ class Flow:
                 for called in instruction.called_computation_ids:
                     self._carry(self.module.computations[called].root_id, instruction.id)
             case "copy" | "copy-start":
-                self._carry(instruction.operand_ids[0], instruction.id)
+                part = () if opcode == "copy" else (0,)
+                self._copy(instruction.operand_ids[0], (instruction.id, part))
+            case "fusion":
+                for index in self.module.parts(instruction.id):
+                    source = self._copied_inside(instruction, index)
+                    if source is not None:
+                        self._copy(source, (instruction.id, index))
             case _:
                 pass
         runs_inside = opcode == "call" and instruction.called_computation_ids[0] not in self.schedule.spans
@@ -223,12 +255,32 @@ class Flow:
 
     def _carry(self, source: int, target: int) -> None:
         for index in self.module.parts(source):
-            value = self._dataflow.value((source, index))
-            for into in (index, (0, *index)) if self.module.instructions[target].opcode == "copy-start" else (index,):
-                taken = self._dataflow.value((target, into)) if into in self.module.parts(target) else None
-                if value is not None and taken is not None and value != taken:
-                    self._carried[value].append(taken)
-                    self._sources[taken].append(value)
+            self._hand_on((source, index), (target, index))
+
+    def _hand_on(self, source: Position, target: Position) -> tuple[int, int] | None:
+        value, taken = self._dataflow.value(source), self._dataflow.value(target)
+        if value is None or taken is None or value == taken:
+            return None
+        self._carried[value].append(taken)
+        self._sources[taken].append(value)
+        return value, taken
+
+    def _copy(self, source: int, target: Position) -> None:
+        handed = self._hand_on((source, ()), target)
+        if handed is not None:
+            value, taken = handed
+            self._copied[taken] = value
+
+    def _copied_inside(self, fusion: HloInstructionProto, index: ShapeIndex) -> int | None:
+        """The operand that a part of a fusion's result is nothing but a copy of."""
+        at = self.module.instructions[self.module.computations[fusion.called_computation_ids[0]].root_id]
+        if index and at.opcode == "tuple":
+            at = self.module.instructions[at.operand_ids[index[0]]]
+        is_copy = False
+        while at.opcode in ("copy", "bitcast"):
+            is_copy = is_copy or at.opcode == "copy"
+            at = self.module.instructions[at.operand_ids[0]]
+        return fusion.operand_ids[at.parameter_number] if is_copy and at.opcode == "parameter" else None
 
     def _read_inside(self, computation: int) -> Mapping[int, Sequence[HloInstructionProto]]:
         """For each parameter of a fusion's computation what reads it there."""
@@ -248,7 +300,7 @@ class Flow:
                     names[instruction.id] = parameter
                 elif instruction.opcode in ("fusion", "call"):
                     readers[parameter] += self._read_inside(instruction.called_computation_ids[0]).get(number, ())
-                else:
+                elif instruction.opcode != "tuple":
                     readers[parameter].append(instruction)
         self._inside[computation] = readers
         return readers

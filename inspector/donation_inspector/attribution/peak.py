@@ -145,6 +145,8 @@ class _Entry:
             return Contributor(buffer, nbytes, path, "", None, (), None, allocation.index)
         role = self._roles.role(buffer)
         argument, result = self._roles.argument(buffer), self._roles.result(buffer)
+        if argument is None and result is None:
+            argument = self._roles.carried_argument(buffer)
         path = None
         if argument is not None:
             path = self._arguments.get(argument)

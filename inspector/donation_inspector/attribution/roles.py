@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from donation_inspector.attribution.arguments import Arguments
-from donation_inspector.attribution.flow import COPIES, Flow
+from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.phase import Phase, phase
 from donation_inspector.attribution.role import Role
 from donation_inspector.signature import Signature
@@ -47,6 +47,13 @@ class Roles:
         """The position of the result that a buffer is returned as; the first one where it is returned twice."""
         return self._result_at.get(buffer.id)
 
+    def carried_argument(self, buffer: BufferLiveRange) -> int | None:
+        """The position of the argument that a loop started with, where a buffer is what the loop carries."""
+        if buffer.opcode not in ("while", "parameter"):
+            return None
+        found = {self.argument(source) for source in self.flow.sources(buffer)} - {None}
+        return found.pop() if len(found) == 1 else None
+
     def role(self, buffer: BufferLiveRange) -> Role:
         """The class of a buffer."""
         known = self._known.get(buffer.id)
@@ -61,14 +68,14 @@ class Roles:
         if result is not None:
             return self.entry.results.get(result, Role.RESULTS)
         if argument is not None:
-            extra = buffer.opcode in COPIES and self._allocations[buffer.allocation].kind == "temp"
+            extra = buffer.kind != "parameter" and self._allocations[buffer.allocation].kind == "temp"
             donated = self._allocations[self.flow.arguments[argument].allocation].aliased
             return Role.COPIES if extra and donated else self.entry.arguments.get(argument, Role.ARGUMENTS)
         if self._is_copied_into_an_argument(buffer):
             return Role.COPIES
-        carried = self._carried_from(buffer)
+        carried = self.carried_argument(buffer)
         if carried is not None:
-            return carried
+            return self.entry.arguments.get(carried, Role.ARGUMENTS)
         origin = self.flow.origin(buffer)
         if origin is None:
             return Role.OTHER
@@ -86,17 +93,6 @@ class Roles:
             taken.id in self._result_at and self._allocations[taken.allocation].aliased
             for taken in self.flow.copies(buffer)
         )
-
-    def _carried_from(self, buffer: BufferLiveRange) -> Role | None:
-        """The class of the argument that a loop started with, where the loop carries its new values."""
-        if buffer.opcode not in ("while", "parameter"):
-            return None
-        roles = {
-            self.entry.arguments.get(position, Role.ARGUMENTS)
-            for source in self.flow.sources(buffer)
-            if (position := self.argument(source)) is not None
-        }
-        return roles.pop() if len(roles) == 1 else None
 
     def _is_gradient(self, buffer: BufferLiveRange) -> bool:
         """Whether a value of the backward pass is a parameter's: of its shape, and read by what comes after."""
