@@ -49,8 +49,8 @@ class Reasons:
         if copy.kind is Kind.DISPLACED and copy.maker is not None:
             if copy.reader.instruction == copy.maker.instruction:
                 return (
-                    f"{_name(copy.maker)} reads {argument} while it makes a value that {result} is computed from, so that "
-                    f"this value cannot use the argument's buffer: it is a temporary of {size}."
+                    f"{_name(copy.maker)} reads {argument} while it makes a value that {result} is computed from, so "
+                    f"that this value cannot use the argument's buffer: it is a temporary of {size}."
                 )
             return (
                 f"{_name(copy.reader)} still reads {argument} when {_name(copy.maker)} has made a value that {result} "
