@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
 from donation_inspector.errors import TraceError
 from donation_inspector.signature import Donation
+
+# `#sdy.mesh<["x"=4, "y"=2]>`: Shardy's attributes have no Python accessors in every jaxlib
+_AXIS_SIZE = re.compile(r'"=(\d+)')
 
 
 def entry_function(module: Any) -> Any:
@@ -57,6 +62,16 @@ def has_memory_kinds(module: Any) -> bool:
     function = entry_function(module)
     dictionaries = _attributes(function, "arg_attrs", 0) + _attributes(function, "res_attrs", 0)
     return any("mhlo.memory_kind" in attributes for attributes in dictionaries)
+
+
+def mesh_shape(module: Any, devices: int) -> tuple[int, ...]:
+    """The axis sizes of the mesh of so many devices that the module is written for; () where it names none."""
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            sizes = tuple(int(size) for size in _AXIS_SIZE.findall(str(op.attributes["mesh"])))
+            if math.prod(sizes) == devices:
+                return sizes
+    return ()
 
 
 def custom_call_targets(module: Any) -> tuple[str, ...]:

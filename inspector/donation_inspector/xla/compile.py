@@ -6,6 +6,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from donation_inspector.xla.process import Failure, child, environment
 from donation_inspector.xla.program import Program
@@ -41,11 +42,14 @@ def compile_variants(
             failure: Failure | None = None
             with (
                 tempfile.TemporaryDirectory(prefix="donation-inspector-") as folder,
-                child(CompileJob(together, folder if hlo else None), env) as worker,
+                # what does not fit is known by what XLA wrote down
+                child(
+                    CompileJob(together, None if programs[waiting[0]].target.here and not hlo else folder), env
+                ) as worker,
             ):
                 for event in worker.events(cancel=cancel, deadline=deadline):
                     if isinstance(event, CompileDone):
-                        done[event.name] = event.compiled
+                        done[event.name] = event.compiled if hlo else replace(event.compiled, hlo=None)
                         if progress is not None:
                             progress(len(done), len(programs), event.name)
                 failure = worker.failure

@@ -130,8 +130,9 @@ def with_donated(traced: Any, leaves: frozenset[int]) -> Any:
     return other
 
 
-def lower_again(traced: Any, leaves: frozenset[int]) -> Donation:
-    """JAX's outcome by a real second lowering."""
+def lower_again(traced: Any, leaves: frozenset[int], platforms: tuple[str, ...]) -> Donation:
+    """JAX's outcome by a real second lowering for the same platforms."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return attributes.read_donation(with_donated(traced, leaves).lower().compiler_ir())
+        lowered = with_donated(traced, leaves).lower(lowering_platforms=platforms)
+        return attributes.read_donation(lowered.compiler_ir())

@@ -7,11 +7,16 @@ import re
 import time
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
+from donation_inspector.errors import CompileError
 from donation_inspector.xla import dump, internals
 from donation_inspector.xla.program import Program
+from donation_inspector.xla.refusal import refused
 from donation_inspector.xla.results import Compiled, Memory
+from donation_inspector.xla.targets import PLATFORMS
+from donation_inspector.xla.targets.layout import lay
 
 # public, but partly untyped
 jax: Any = importlib.import_module("jax")
@@ -24,15 +29,25 @@ _ALIAS_FIELD = re.compile(r"input_output_alias=\{ (.*?) \}(?:,|$)")
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}, (?:may|must)-alias\)")
 
 
-def prepare(platform: str) -> None:
+def prepare(program: Program) -> None:
     """Start what compiled code calls: without it a Cholesky jumps to a null pointer."""
-    if platform == "cpu":
+    if program.platform == "cpu":
         # JAX initialises LAPACK while it lowers such a call, which this process never does.
         importlib.import_module("jaxlib.lapack")._lapack.initialize()
 
 
 def devices_of(program: Program) -> tuple[Any, ...]:
-    """This process's devices of the program's assignment, in its order."""
+    """The devices of the program's assignment, in its order: this process's, or those of a topology without a runtime.
+
+    Raises:
+      CompileError: what PJRT says instead of making the topology.
+    """
+    target = program.target
+    if target.topology:
+        try:
+            return lay(PLATFORMS[target.platform].devices(target), len(program.device_ids), program.mesh_shape)
+        except (jax.errors.JaxRuntimeError, RuntimeError, OSError) as error:
+            raise CompileError(f"{target.name} is not there: {str(error).strip()}") from None
     by_id = {device.id: device for device in jax.devices()}
     return tuple(by_id[number] for number in program.device_ids)
 
@@ -44,27 +59,30 @@ def parse(program: Program) -> Any:
 
 
 def compile_program(program: Program, folder: str | None = None) -> tuple[Compiled, Any]:
-    """XLA's answer to one program, and its `LoadedExecutable` (None where XLA refused).
+    """XLA's answer to one program, and its executable: a `LoadedExecutable` where the device is here, None where XLA
+    refused.
 
     `folder` must be empty, and is empty again afterwards; with it the answer has its `hlo`.
     """
     options = _client.CompileOptions.ParseFromString(program.compile_options)
     if folder is not None:
         dump.ask(options, folder)
-    devices = _client.DeviceList(devices_of(program))
+    devices = devices_of(program)
+    if not program.target.here:
+        _assign(options, devices)
+    given = {"executable_devices": _client.DeviceList(devices), "compile_options": options}
     executable: Any
     started = time.perf_counter()
     try:
         with internals.mlir.make_ir_context():
-            executable = _backends.get_backend().compile_and_load(
-                parse(program),
-                executable_devices=devices,
-                compile_options=options,
-                host_callbacks=[_stand_in] * len(program.callbacks),
-            )
+            if program.target.topology:
+                executable = devices[0].client.compile(parse(program), **given)
+            else:
+                executable = _backends.get_backend().compile_and_load(
+                    parse(program), host_callbacks=[_stand_in] * len(program.callbacks), **given
+                )
     except (jax.errors.JaxRuntimeError, ir.MLIRError) as error:
-        seconds, message = time.perf_counter() - started, _refusal(program, str(error))
-        return Compiled("refused", seconds=seconds, error=message, hlo=dump.take(folder)), None
+        return refused(program, str(error), time.perf_counter() - started, dump.take(folder)), None
     seconds = time.perf_counter() - started
     stats: Any = executable.get_compiled_memory_stats()
     memory = Memory(
@@ -80,15 +98,11 @@ def _stand_in(*_: Any) -> Any:
     raise RuntimeError("a host callback lives in the process that traced the function")
 
 
-def _refusal(program: Program, message: str) -> str:
-    """XLA's message for people; a custom call that is missing here is named."""
-    missing = [name for name in program.custom_calls if re.search(rf"\b{re.escape(name)}\b", message)]
-    if "NOT_FOUND" in message and missing:
-        return (
-            f"The program calls {missing[0]!r}, which only the process that traced it has registered: "
-            "a fresh process cannot compile it."
-        )
-    return f"XLA refused the module: {message.strip()}"
+def _assign(options: Any, devices: tuple[Any, ...]) -> None:
+    """Put other devices in the place of those that the options were made for, one for one."""
+    replicas = options.device_assignment.replica_count()
+    ids = np.asarray([device.id for device in devices], np.int32)
+    options.device_assignment = _client.DeviceAssignment.create(ids.reshape(replicas, -1))
 
 
 def _input_output_alias(executable: Any) -> dict[int, int]:

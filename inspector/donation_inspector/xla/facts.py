@@ -49,6 +49,7 @@ class Facts:
     partitions: int
     platforms: tuple[str, ...]
     devices: tuple[Any, ...]
+    """In the order of the assignment; none where the program was written for an abstract mesh alone."""
     backend: Any
     leaf_avals: tuple[Any, ...]
     """All user leaves, dropped ones included."""
@@ -148,8 +149,10 @@ def compile_options(facts: Facts) -> bytes:
 
     Asks the function JAX itself asks, by parameter name, because its parameters differ between versions.
     """
-    devices = np.empty(len(facts.devices), dtype=object)
-    devices[:] = facts.devices
+    devices: Any = np.arange(facts.partitions)
+    if facts.devices:
+        devices = np.empty(len(facts.devices), dtype=object)
+        devices[:] = facts.devices
     to_inputs, to_outputs = internals.get_prop_to_input_output(
         _concrete(facts.compile_args["in_shardings"], facts),
         _concrete(facts.compile_args["out_shardings"], facts),
@@ -173,5 +176,7 @@ def compile_options(facts: Facts) -> bytes:
 
 
 def _concrete(shardings: Sequence[Any], facts: Facts) -> tuple[Any, ...]:
+    if not facts.devices:
+        return tuple(shardings)
     device_list: Any = internals.create_device_list(facts.devices)
     return tuple(internals.maybe_concretize_mesh(sharding, device_list) for sharding in shardings)

@@ -25,6 +25,9 @@ jit: Any = _module("jax").jit
 public_trees: Any = _module("jax.tree_util")
 """Public, partly untyped."""
 
+backends: Any = _module("jax.extend.backend")
+"""Public, partly untyped."""
+
 Tracer: Any = _core.Tracer
 """`jax.core.Tracer` is public, but absent from JAX's stubs."""
 abstract_token: Any = _core.abstract_token

@@ -18,7 +18,8 @@ from donation_inspector.xla.facts import Facts, read_facts
 from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names
 from donation_inspector.xla.notes import Note
 from donation_inspector.xla.program import Program
-from donation_inspector.xla.stage import Stage, attempt, said, stage
+from donation_inspector.xla.stage import Stage, attempt, lower_stage, said, stage
+from donation_inspector.xla.targets import Target
 
 Names = tuple[Sequence[Name], Sequence[Name]]
 Rename = Callable[[Sequence[Name], Sequence[Name]], Names]
@@ -41,6 +42,7 @@ class Lowered:
     """Groups of leaf indices at which one and the same array object was given."""
     _facts: Facts
     _traced: jax.stages.Traced | None
+    _rename: Rename | None = None
 
     @property
     def module(self) -> Any:
@@ -52,13 +54,43 @@ class Lowered:
         """The platform of the client that compiles it, as "cpu" or "cuda"."""
         return str(self._facts.backend.platform)
 
+    @property
+    def devices(self) -> int:
+        """How many devices the program runs on."""
+        return self._facts.partitions
+
+    @property
+    def mesh_shape(self) -> tuple[int, ...]:
+        """The axis sizes of the mesh that the program is written for, () where there is none."""
+        return attributes.mesh_shape(self.module, self.devices)
+
+    def for_platform(self, platform: str) -> Lowered:
+        """The same program lowered for another platform ("tpu", "cuda"), of which no device need be here.
+
+        Where only a lowering was given there is nothing to lower again: it stays as it is, and XLA takes it for the
+        other platform or refuses it.
+
+        Raises:
+            TraceError: JAX cannot lower it for that one, as a kernel that is written for another.
+        """
+        if self._traced is None or platform in self._facts.platforms:
+            return self
+        staged = Stage(self.name, self._traced, None, self.inputs)
+        return from_stage(staged, self._rename, platform)
+
     def jaxpr(self) -> str | None:
         """The traced program as JAX prints it; None where only a lowering was given."""
         return None if self._traced is None else str(self._traced.jaxpr)
 
-    def program(self, module: Any = None) -> Program:
-        """What a child process compiles: `module`, or the lowered one. `module` must have the same entry arguments."""
-        return packing.pack(self._facts, self.module if module is None else module, self.name)
+    def program(self, module: Any = None, target: Target | None = None) -> Program:
+        """What a child process compiles: `module`, or the lowered one, for a target, or for what it was lowered for.
+
+        `module` must have the same entry arguments.
+
+        Raises:
+            CompileError: the program runs on more devices than there are.
+        """
+        return packing.pack(self._facts, self.module if module is None else module, self.name, target)
 
     def values(self) -> tuple[Any, ...]:
         """What stands at each position of the entry function: `inputs` of the kept leaves, the arrays that JAX hoisted
@@ -84,11 +116,14 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     return from_stage(stage(fn, args, kwargs))
 
 
-def from_stage(staged: Stage, rename: Rename | None = None) -> Lowered:
-    """Lower a traced function. `rename` may put a framework's names in place of JAX's."""
+def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None = None) -> Lowered:
+    """Lower a traced function, for a platform or for the devices it was traced for.
+
+    `rename` may put a framework's names in place of JAX's.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        lowered = staged.lowered or attempt(staged.name, _lower_of(staged), (), {})
+        lowered = staged.lowered or attempt(staged.name, lower_stage, (staged, platform), {})
     facts = read_facts(lowered)
     if not facts.leaf_avals and not facts.out_avals:
         raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
@@ -110,12 +145,8 @@ def from_stage(staged: Stage, rename: Rename | None = None) -> Lowered:
         shared=shared,
         _facts=facts,
         _traced=staged.traced,
+        _rename=rename,
     )
-
-
-def _lower_of(staged: Stage) -> Any:
-    assert staged.traced is not None
-    return staged.traced.lower
 
 
 def _refuse_deleted(signature: Signature, inputs: Sequence[Any]) -> None:
@@ -185,4 +216,4 @@ def decide(lowered: Lowered, leaves: frozenset[int]) -> Donation:
             f"jax {jax.__version__} pairs donated arguments in a way that is not known here, and a lowering cannot be "
             "lowered again. Give the function and its arguments, or what .trace() returned."
         )
-    return lower_again(traced, leaves)
+    return lower_again(traced, leaves, lowered._facts.platforms)  # pyright: ignore[reportPrivateUsage]

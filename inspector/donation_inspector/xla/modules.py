@@ -15,6 +15,7 @@ from donation_inspector.errors import CompileError
 from donation_inspector.signature import Leaf
 from donation_inspector.xla import attributes
 from donation_inspector.xla.program import Input, Program
+from donation_inspector.xla.targets import Target
 
 compiler, _jax = cast(Any, _compiler), cast(Any, jax)
 
@@ -24,21 +25,24 @@ def default_platform() -> str:
     return jax.default_backend()
 
 
-def pack_module(module: Any, name: str, arguments: Sequence[Leaf]) -> Program:
-    """What a child needs to compile `module` for this machine's default backend, as many partitions as it says.
+def pack_module(module: Any, name: str, arguments: Sequence[Leaf], target: Target | None = None) -> Program:
+    """What a child needs to compile `module` for a target, as many partitions as it says.
 
-    `arguments` are the leaves of the entry function.
+    `arguments` are the leaves of the entry function; `target` None is this machine's default backend.
 
     Raises:
-      CompileError: an argument whose size is unknown, or more partitions than this machine has devices.
+      CompileError: an argument whose size is unknown, or more partitions than there are devices.
     """
-    platform = default_platform()
+    target = target or Target(default_platform(), default_platform())
     partitions = _number(module, "mhlo.num_partitions")
     replicas = _number(module, "mhlo.num_replicas")
     devices = partitions * replicas
-    here = len(_jax.devices())
-    if platform != "cpu" and devices > here:
-        raise CompileError(f"{name} is a program for {devices} devices; this machine has {here} of platform {platform}")
+    there = len(_jax.devices()) if target.here else target.devices
+    if target.platform != "cpu" and devices > there:
+        where = (
+            f"this machine has {there} of platform {target.platform}" if target.here else f"{target.name} has {there}"
+        )
+        raise CompileError(f"{name} is a program for {devices} devices; {where}")
     assignment = np.arange(devices).reshape(replicas, partitions)
     options: Any = compiler.get_compile_options(replicas, partitions, device_assignment=assignment)
     targets = attributes.custom_call_targets(module)
@@ -46,10 +50,12 @@ def pack_module(module: Any, name: str, arguments: Sequence[Leaf]) -> Program:
         name=name,
         bytecode=mlir.module_to_bytecode(module),
         compile_options=options.SerializeAsString(),
-        platform=platform,
+        platform=target.platform,
+        target=target,
         device_ids=tuple(range(devices)),
+        mesh_shape=attributes.mesh_shape(module, devices),
         # A CPU child makes as many devices as the program wants.
-        device_count=max(devices, here),
+        device_count=max(devices, len(_jax.devices())),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
         enable_x64=bool(_jax.config.jax_enable_x64),
         inputs=tuple(_input(leaf, devices) for leaf in arguments if leaf.position is not None),

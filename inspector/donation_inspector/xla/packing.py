@@ -5,37 +5,59 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from donation_inspector.errors import CompileError
 from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.callbacks import callback_name
 from donation_inspector.xla.facts import Facts, compile_options, is_token, physical, refined_module
 from donation_inspector.xla.program import Input, Program, Shards
+from donation_inspector.xla.targets import Target
 
 _REGISTRY_NAMES = {"cpu": "Host", "cuda": "CUDA", "gpu": "CUDA", "rocm": "ROCM", "tpu": "TPU"}
 
 
-def pack(facts: Facts, module: Any, name: str) -> Program:
+def pack(facts: Facts, module: Any, name: str, target: Target | None = None) -> Program:
     """What a child needs to compile `module` as JAX would compile this lowering's own.
 
     `module` has the lowering's entry signature: the lowered module itself or a clone with other donation attributes.
+    `target` None is what the program was lowered for, on this machine.
+
+    Raises:
+      CompileError: the program runs on more devices than there are.
     """
-    platform = str(facts.backend.platform)
+    target = target or Target(str(facts.backend.platform), str(facts.backend.platform))
     targets = attributes.custom_call_targets(module)
-    registered: set[str] = set(internals.custom_call_targets(_REGISTRY_NAMES.get(platform, platform)))
+    registry = _REGISTRY_NAMES.get(target.platform, target.platform)
+    registered: set[str] = set(internals.custom_call_targets(registry))
     callbacks = tuple(target for target in targets if "python" in target and "callback" in target)
     behind = facts.compile_args["host_callbacks"]
     return Program(
         name=name,
         bytecode=internals.mlir.module_to_bytecode(refined_module(facts, module)),
         compile_options=compile_options(facts),
-        platform=platform,
-        device_ids=tuple(device.id for device in facts.devices),
-        device_count=int(facts.backend.device_count()),
+        platform=target.platform,
+        target=target,
+        device_ids=_device_ids(facts, target),
+        mesh_shape=attributes.mesh_shape(module, facts.partitions),
+        device_count=max(int(facts.backend.device_count()), facts.partitions),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
         enable_x64=bool(internals.config.jax_enable_x64),
         inputs=_inputs(facts),
         custom_calls=tuple(target for target in targets if target in registered and target not in callbacks),
         callbacks=tuple(callback_name(callback, "a host callback") for callback in behind) or callbacks,
     )
+
+
+def _device_ids(facts: Facts, target: Target) -> tuple[int, ...]:
+    if target.here and facts.devices:
+        return tuple(device.id for device in facts.devices)
+    here = int(facts.backend.device_count())
+    # a CPU child makes as many devices as the program wants
+    if target.here and target.platform != "cpu" and facts.partitions > here:
+        raise CompileError(
+            f"The program is written for {facts.partitions} devices; this machine has {here} of platform "
+            f"{target.platform}."
+        )
+    return tuple(range(facts.partitions))
 
 
 def _inputs(facts: Facts) -> tuple[Input, ...]:
@@ -72,9 +94,9 @@ def _input(facts: Facts, position: int, kind: str, leaf: int | None, aval: Any, 
 
 def _shards(facts: Facts, shape: tuple[int, ...], physical_shape: tuple[int, ...], sharding: Any) -> Shards | None:
     trailing = tuple((0, size) for size in physical_shape[len(shape) :])
-    if len(facts.devices) == 1:
+    if facts.partitions == 1:
         return (tuple((0, size) for size in physical_shape),)
-    if sharding is None or not hasattr(sharding, "device_set"):
+    if not facts.devices or sharding is None or not hasattr(sharding, "device_set"):
         return None
     indices = sharding.devices_indices_map(shape)
     return tuple(

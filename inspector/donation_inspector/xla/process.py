@@ -27,6 +27,7 @@ from donation_inspector.xla.memory import out_of_memory_kills
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import Decoder, Done, Event, Job
 from donation_inspector.xla.results import Status
+from donation_inspector.xla.targets import PLATFORMS
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -49,11 +50,11 @@ class Failure:
 def environment(program: Program) -> dict[str, str]:
     """The environment of a child that compiles `program` as this process would."""
     inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("JAX_", "XLA_", "PYTHON", "LIBTPU_", "MALLOC_"))
+        name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON", "MALLOC_"))
     }
-    return inherited | {
+    target = program.target
+    elsewhere = PLATFORMS[target.platform].environment(target) if target.topology else {}
+    ours = {
         "JAX_PLATFORMS": program.platform,
         "JAX_NUM_CPU_DEVICES": str(program.device_count if program.platform == "cpu" else 1),
         # JAX takes the number of CPU devices from one place only
@@ -63,6 +64,7 @@ def environment(program: Program) -> dict[str, str]:
         # one heap for all threads: what one freed another takes again, and a peak repeats to 0.1 MB
         "MALLOC_ARENA_MAX": "1",
     }
+    return inherited | ours | elsewhere
 
 
 class Child:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from donation_inspector.xla.targets.target import Target
+
 Shards = tuple[tuple[tuple[int, int], ...], ...]
 """For each device of `Program.device_ids`, the (start, stop) of its part in each dimension of the whole array."""
 
@@ -48,8 +50,11 @@ class Program:
     compile_options: bytes
     platform: str
     """The PJRT client's platform, "cpu", "cuda", "rocm" or "tpu"."""
+    target: Target
     device_ids: tuple[int, ...]
-    """The devices of the assignment, in its order."""
+    """The devices of the assignment, in its order; for a target that is not here 0, 1, … in the order of the mesh."""
+    mesh_shape: tuple[int, ...]
+    """The axis sizes of the mesh that the program is written for, () where there is none."""
     device_count: int
     """Devices of that platform in this process; a CPU child must make as many before it starts its client."""
     xla_flags: str

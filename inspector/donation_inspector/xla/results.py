@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Status = Literal["ok", "refused", "out of memory", "crashed", "timed out", "cancelled"]
+Status = Literal["ok", "does not fit", "refused", "out of memory", "crashed", "timed out", "cancelled"]
 """How a variant ended.
+
+"does not fit": XLA laid it out, and the device that it is for has less memory. "out of memory": this machine has.
 
 "refused": XLA or the inspector says no, with the reason. "crashed": the process died or the program raised.
 """
@@ -18,7 +20,11 @@ Status = Literal["ok", "refused", "out of memory", "crashed", "timed out", "canc
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """XLA's own figures for one device, in bytes (`CompiledMemoryStats`)."""
+    """XLA's own figures for one device, in bytes (`CompiledMemoryStats`).
+
+    They are those of the main memory: what lies in a TPU's VMEM is not in them, nor are the program itself and its
+    constants, which the device has to hold besides.
+    """
 
     argument: int
     output: int
@@ -39,6 +45,9 @@ class Compiled:
     compiled module says: XLA *may* let them share a buffer. `seconds` is the time of the compile alone. `error` is a
     message for people; `status` "ok" means that there is none. `hlo` is the serialized HloProto of the compiled module,
     buffer assignment and all, where it was asked for; a module that XLA laid out before it refused it has one too.
+
+    What does not fit has its `memory` from XLA's buffer assignment, where XLA got as far as that, and as `capacity` the
+    bytes that XLA says one device has for a program, to the three digits that XLA gives.
     """
 
     status: Status
@@ -47,6 +56,7 @@ class Compiled:
     seconds: float | None = None
     error: str | None = None
     hlo: bytes | None = field(default=None, repr=False)
+    capacity: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

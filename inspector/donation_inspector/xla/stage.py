@@ -178,6 +178,21 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
     )
 
 
+def lower_stage(staged: Stage, platform: str | None) -> jax.stages.Lowered:
+    """Lower a traced function for a platform; None is that of its devices, and the default one where it has none."""
+    traced: Any = staged.traced
+    if platform is None:
+        try:
+            return traced.lower()
+        except ValueError as error:
+            # with abstract meshes alone there are no devices that could tell
+            if "AbstractMesh" not in str(error):
+                raise
+            backend: Any = internals.backends.get_backend()
+            platform = getattr(backend, "_raw_platform", backend.platform)
+    return traced.lower(lowering_platforms=(platform,))
+
+
 def attempt(name: str, step: Callable[..., Any], args: Args, kwargs: Kwargs, function: Any = None) -> Any:
     """Call a tracing step; whatever it raises becomes one clear `TraceError`."""
     try:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import cast
 
+from donation_inspector.errors import CompileError
 from donation_inspector.xla import memory
 from donation_inspector.xla.buffers import Runner, sizes
 from donation_inspector.xla.executable import compile_program, devices_of, prepare
@@ -29,6 +30,7 @@ from donation_inspector.xla.protocol import (
     Workspace,
     encode,
 )
+from donation_inspector.xla.results import Compiled
 
 Tell = Callable[[Event], None]
 
@@ -63,14 +65,18 @@ def _die_with_parent() -> None:
 def compile_all(job: CompileJob, tell: Tell) -> None:
     """A `CompileDone` for each program, in order."""
     for name, program in job.programs:
-        prepare(program.platform)
-        tell(CompileDone(name, compile_program(program, job.folder)[0]))
+        prepare(program)
+        try:
+            compiled = compile_program(program, job.folder)[0]
+        except CompileError as error:
+            compiled = Compiled("refused", error=str(error))
+        tell(CompileDone(name, compiled))
 
 
 def measure(job: MeasureJob, tell: Tell) -> None:
     """Compile, see whether there is memory for it, warm up, run."""
     program = job.program
-    prepare(program.platform)
+    prepare(program)
     compiled, executable = compile_program(program)
     tell(CompileDone(program.name, compiled))
     if compiled.memory is None:

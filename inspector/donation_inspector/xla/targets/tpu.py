@@ -13,13 +13,15 @@ from typing import Any
 from donation_inspector.errors import CompileError
 from donation_inspector.xla.targets.target import Listed, Target
 
-_GiB = 1 << 30
+_MiB = 1 << 20
 _ENVIRONMENT = {
     # no host of a cloud TPU to ask
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     # libtpu lets one process of a machine in, because a TPU belongs to one: here nobody touches any
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    # libtpu keeps its log, and there is nothing in it that XLA's errors do not say
+    "TPU_LOG_DIR": "disabled",
 }
 _EXTRA = "pip install 'donation-inspector[tpu]'"
 
@@ -28,8 +30,8 @@ _EXTRA = "pip install 'donation-inspector[tpu]'"
 class Generation:
     """One kind of TPU. Every chip is one device, as JAX lists them where they are.
 
-    `capacity` is what XLA's compiler lets a program have of the HBM of one device, in bytes: below the figure that the
-    data sheet gives. `sizes` are the topologies that can be rented, smallest first.
+    `capacity` is what XLA's compiler lets a program have of the HBM of one device, its code included, in bytes: below
+    the figure that the data sheet gives. `sizes` are the topologies that can be rented, smallest first.
     """
 
     name: str
@@ -53,10 +55,10 @@ GENERATIONS = {
     generation.name: generation
     for generation in (
         # two cores act as one device; without it libtpu lists each by itself, with half the memory
-        Generation("v4", "v4", 2, 123 * _GiB // 4, _DEEP, (("chip_config_name", "megacore"),)),
-        Generation("v5e", "v5litepod", 1, 63 * _GiB // 4, _FLAT),
-        Generation("v5p", "v5p", 2, int(95.74 * _GiB), _DEEP),
-        Generation("v6e", "v6e", 1, 125 * _GiB // 4, _FLAT),
+        Generation("v4", "v4", 2, 31485 * _MiB, _DEEP, (("chip_config_name", "megacore"),)),
+        Generation("v5e", "v5litepod", 1, 16126 * _MiB, _FLAT),
+        Generation("v5p", "v5p", 2, 98041 * _MiB, _DEEP),
+        Generation("v6e", "v6e", 1, 31996 * _MiB, _FLAT),
     )
 }
 

@@ -1,0 +1,84 @@
+"""In the child: what XLA's refusal means, for people."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from donation_inspector.errors import CompileError
+from donation_inspector.xla.hlo.buffers import read_buffers
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.results import Compiled, Memory
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = r"([\d.]+)([KMGT]?)"
+# before XLA has the program's code, and after it
+_NO_ROOM = (
+    re.compile(rf"exceeds available HBM \({_SIZE}\)"),
+    re.compile(rf"Used [\d.]+[KMGT]? of {_SIZE} hbm\."),
+)
+_CODE = re.compile(r"^(?:[A-Z_]+: )+")
+_LONGEST = 600
+
+
+def refused(program: Program, message: str, seconds: float, hlo: bytes | None) -> Compiled:
+    """The answer to a program that XLA raised `message` for; `hlo` is what it had laid out until then."""
+    capacity = _capacity(message)
+    if capacity is not None:
+        return Compiled(
+            "does not fit",
+            _laid_out(hlo),
+            seconds=seconds,
+            error=f"{program.target.name} is too small: {_short(message)}",
+            hlo=hlo,
+            capacity=capacity,
+        )
+    return Compiled("refused", seconds=seconds, error=_for_people(program, message), hlo=hlo)
+
+
+def _capacity(message: str) -> int | None:
+    """The bytes that a device has, where it has too few."""
+    for pattern in _NO_ROOM:
+        if found := pattern.search(message):
+            return int(float(found[1]) * _UNITS[found[2]])
+    return None
+
+
+def _laid_out(hlo: bytes | None) -> Memory | None:
+    """What `CompiledMemoryStats` would say, had the program fitted: the allocations in the main memory, by kind.
+
+    Their sum is the "total memory required" of XLA's message.
+    """
+    if hlo is None:
+        return None
+    try:
+        allocations = read_buffers(hlo).allocations
+    except CompileError:
+        return None
+    sizes: defaultdict[str, int] = defaultdict(int)
+    for allocation in allocations:
+        if allocation.color == 0:
+            sizes["alias" if allocation.aliased else allocation.kind] += allocation.nbytes
+    return Memory(
+        argument=sizes["alias"] + sizes["parameter"],
+        output=sizes["alias"] + sizes["output"],
+        alias=sizes["alias"],
+        temp=sizes["temp"],
+    )
+
+
+def _for_people(program: Program, message: str) -> str:
+    """XLA's message; a custom call that is missing in this process is named."""
+    missing = [name for name in program.custom_calls if re.search(rf"\b{re.escape(name)}\b", message)]
+    if "NOT_FOUND" in message and missing:
+        return (
+            f"The program calls {missing[0]!r}, which only the process that traced it has registered: "
+            "a fresh process cannot compile it."
+        )
+    return f"XLA refused the module: {message.strip() if program.target.here else _short(message)}"
+
+
+def _short(message: str) -> str:
+    """XLA's message without the dumps that follow it."""
+    first = _CODE.sub("", message.strip()).split("\n\n", 1)[0]
+    return first if len(first) <= _LONGEST else first[: _LONGEST - 1] + "…"
