@@ -37,9 +37,8 @@ class Answer:
     text: str
 
 
-@cache
-def answer(program: str) -> Answer:
-    """One of PROGRAMS, compiled once for all tests."""
+def stage(program: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """One of PROGRAMS as a jitted function with its arguments."""
     name, variant = program.split()
     if name in case_loader.CASE_NAMES:
         case = case_loader.load(name).make()
@@ -49,27 +48,36 @@ def answer(program: str) -> Answer:
         fn, args, kwargs, jit = source.fn, source.args, {}, {**source.jit, "donate_argnums": source.donate}
     if variant == "none":
         jit = {option: value for option, value in jit.items() if not option.startswith("donate")}
+    return jax.jit(fn, **jit), args, kwargs
+
+
+def read(folder: str, memory: Any, text: str) -> Answer:
+    """What XLA left in its dump folder, as protos and as text, of one compile."""
+    (proto,) = Path(folder).glob("*after_optimizations.hlo.pb")
+    (path,) = Path(folder).glob("*after_optimizations-live-range.txt")
+    printed = path.read_text()
+    return Answer(
+        proto=proto.read_bytes(),
+        schedule=tuple(name for _, name in _TIME.findall(printed)),
+        ranges={
+            (name, tuple(int(part) for part in index.split(",") if part)): (int(start), int(end))
+            for name, index, start, end in _RANGE.findall(printed)
+        },
+        memory=memory,
+        text=text,
+    )
+
+
+@cache
+def answer(program: str) -> Answer:
+    """One of PROGRAMS, compiled once for all tests."""
+    jitted, args, kwargs = stage(program)
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         # donated buffers that are not usable
         warnings.simplefilter("ignore")
-        compiled = (
-            jax.jit(fn, **jit)
-            .lower(*args, **kwargs)
-            .compile({"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": True})
-        )
-        (proto,) = Path(folder).glob("*after_optimizations.hlo.pb")
-        (printed,) = Path(folder).glob("*after_optimizations-live-range.txt")
-        text = printed.read_text()
-        return Answer(
-            proto=proto.read_bytes(),
-            schedule=tuple(name for _, name in _TIME.findall(text)),
-            ranges={
-                (name, tuple(int(part) for part in index.split(",") if part)): (int(start), int(end))
-                for name, index, start, end in _RANGE.findall(text)
-            },
-            memory=compiled.memory_analysis(),
-            text=compiled.as_text() or "",
-        )
+        options = {"xla_dump_to": folder, "xla_dump_hlo_as_proto": True, "xla_dump_hlo_as_text": True}
+        compiled = jitted.lower(*args, **kwargs).compile(options)
+        return read(folder, compiled.memory_analysis(), compiled.as_text() or "")
 
 
 @cache
