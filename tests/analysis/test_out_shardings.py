@@ -96,6 +96,10 @@ HELPED: dict[str, tuple[Case, dict[int, int]]] = {
     "the result replicated": (Case(lambda w: w + 1, (array("x"),), {**FIRST, "out_shardings": on()}), {0: 0}),
     "the argument replicated": (Case(lambda w: w + 1, (array(),), {**FIRST, "out_shardings": on("x")}), {0: 0}),
     "the argument replicated, the result left": (Case(lambda w: w + 1, (array(),), FIRST), {0: 0}),
+    "a result left to XLA stands before the one that fits": (
+        Case(lambda w: (w + 1, w * 2), (array(),), {**FIRST, "out_shardings": (None, on())}),
+        {0: 0},
+    ),
     "constrained inside": (
         Case(lambda w: jax.lax.with_sharding_constraint(w + 1, on("x")), (array("x"),), FIRST),
         {0: 0},
@@ -190,6 +194,10 @@ NOTHING_HELPS: dict[str, tuple[Case, str]] = {
     "another dtype": (Case(lambda w: w.astype(jnp.bfloat16), (array("x"),), FIRST), "differs in dtype"),
     "in host memory": (
         Case(lambda w: w + 1, (array("x", memory="pinned_host"),), FIRST),
+        "P('x') in pinned_host, 4×8 a device",
+    ),
+    "in host memory beside another result left to XLA": (
+        Case(lambda w: (w + 1, w.sum()), (array("x", memory="pinned_host"),), FIRST),
         "P('x') in pinned_host, 4×8 a device",
     ),
     "from host memory to the device": (
