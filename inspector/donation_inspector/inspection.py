@@ -21,8 +21,11 @@ from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.answers import Applied, Comparison, Comparisons, Measurement
 from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
 from donation_inspector.errors import CompileError
+from donation_inspector.ir import generic
+from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
 from donation_inspector.origins import FromFile, FromFunction
+from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
@@ -336,6 +339,23 @@ class Inspection:
         """
         sets = (self._donated, self.donated_by_function, frozenset[int]())
         saved.write(path, self._subject, sets, self.pipeline)
+
+    def write_mlir(self, path: str | pathlib.Path) -> None:
+        """Write the program with this donation as MLIR text that `xdsl-opt` reads back without loss.
+
+        `xdsl-opt -p jax-use-donated-arguments PATH` needs no other flag: with the inspector installed it knows JAX's
+        dialects. Operations of any other dialect, as in a file from elsewhere, need `--allow-unregistered-dialect`.
+        `inspect_ir` reads what `xdsl-opt` prints. The text is in generic form; constants are exact to the bit, and
+        `dense_resource` where xDSL would misread or expand them. A location is the name and the innermost frame of the
+        user's code; `xdsl-opt --print-debuginfo` keeps them, and the arguments their names.
+
+        Raises OSError where `path` cannot be written.
+        """
+        with self._subject.lock:
+            module = self._subject.imported.module.clone()
+            set_donation(entry_function(module), self.donation)
+            text = generic.text(self._subject.imported, module)
+        pathlib.Path(path).write_text(text, encoding="utf-8")
 
     # ---- for people
 

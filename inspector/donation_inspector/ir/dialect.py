@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -32,6 +33,22 @@ class VerbatimType(ParametrizedAttribute, TypeAttribute):
 
 
 Verbatim = Dialect("verbatim", [], [VerbatimAttr, VerbatimType])
+
+_WRITTEN = re.compile(rf'(?:#{VerbatimAttr.name}|!{VerbatimType.name})<"((?:[^"\\]|\\.)*)">')
+_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)")
+
+
+def without_verbatim(text: str) -> str:
+    """A module's text as MLIR reads it: what xDSL could not represent stands there as itself again."""
+    return _WRITTEN.sub(lambda written: _unescaped(written[1]), text)
+
+
+def _unescaped(literal: str) -> str:
+    def byte(escaped: re.Match[bytes]) -> bytes:
+        code = escaped[1]
+        return bytes.fromhex(code.decode()) if len(code) == 2 else {b"n": b"\n", b"t": b"\t"}.get(code, code)
+
+    return _ESCAPED.sub(byte, literal.encode()).decode()
 
 
 def to_text(attribute: Attribute) -> str:
@@ -63,11 +80,14 @@ def operation_class(context: Context, name: str) -> type[Operation]:
     """
     found = context.get_op(name)
     if issubclass(found, UnregisteredOp) and "has_trait" not in found.__dict__:
-
-        def has_trait(
-            _cls: type[Operation], trait: type[OpTrait] | OpTrait, *, value_if_unregistered: bool = True
-        ) -> bool:
-            return trait is not SymbolTable and value_if_unregistered
-
-        found.has_trait = classmethod(has_trait)  # pyright: ignore[reportAttributeAccessIssue]  # a class made for this context
+        never_a_symbol_table(found)
     return found
+
+
+def never_a_symbol_table(operation: type[Operation]) -> None:
+    """Takes that trait from a class of unregistered operations."""
+
+    def has_trait(_cls: type[Operation], trait: type[OpTrait] | OpTrait, *, value_if_unregistered: bool = True) -> bool:
+        return trait is not SymbolTable and value_if_unregistered
+
+    operation.has_trait = classmethod(has_trait)  # pyright: ignore[reportAttributeAccessIssue]  # a class made for one context
