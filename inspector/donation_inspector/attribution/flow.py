@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from donation_inspector.attribution.phase import Phase, phase
+from donation_inspector.attribution.fusions import FUSED, Fusions
 from donation_inspector.xla.hlo.buffers import BufferLiveRange, Buffers
 from donation_inspector.xla.hlo.module import Position, ShapeIndex
 from donation_inspector.xla.hlo.proto import HloInstructionProto, OpMetadata
@@ -33,8 +33,6 @@ _NO_READERS = frozenset(
 )
 """They hand a value on, or name it: what is done with it is done elsewhere."""
 
-_SHAPES_ALONE = frozenset({"bitcast", "copy", "transpose", "reshape", "convert", "get-tuple-element"})
-
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -52,6 +50,7 @@ class Flow:
     def __init__(self, buffers: Buffers) -> None:
         self.buffers = buffers
         self.module, self.schedule = buffers.program.module, buffers.program.schedule
+        self.fusions = Fusions(self.module)
         self._dataflow = buffers.program.dataflow
         self.by_id: dict[int, BufferLiveRange] = {buffer.id: buffer for buffer in buffers.live_ranges}
         self.uses: defaultdict[int, list[Use]] = defaultdict(list)
@@ -59,8 +58,6 @@ class Flow:
         self._sources: defaultdict[int, list[int]] = defaultdict(list)
         self._ids = {instruction.name: instruction.id for instruction in self.module.instructions.values()}
         self._copied: dict[int, int] = {}
-        self._inside: dict[int, Mapping[int, Sequence[HloInstructionProto]]] = {}
-        self._phases: dict[int, frozenset[Phase]] = {}
         self._far: dict[int, tuple[Use, ...]] = {}
         for identifier, time in self.schedule.times.items():
             self._enter(self.module.instructions[identifier], time)
@@ -120,18 +117,7 @@ class Flow:
         maker = self.instruction(buffer)
         if maker.opcode != "fusion" or not buffer.index:
             return list(self.operands(maker))
-        computation = self.module.computations[maker.called_computation_ids[0]]
-        root = self.module.instructions[computation.root_id]
-        todo = [root.operand_ids[buffer.index[0]] if root.opcode == "tuple" else root.id]
-        seen = set(todo)
-        operands: list[int] = []
-        while todo:
-            instruction = self.module.instructions[todo.pop()]
-            if instruction.opcode == "parameter":
-                operands.append(maker.operand_ids[instruction.parameter_number])
-            new = [operand for operand in instruction.operand_ids if operand not in seen]
-            seen.update(new)
-            todo += new
+        operands = self.fusions.operands_of(maker, buffer.index)
         return [value for operand in operands if (value := self.value((operand, ()))) is not None]
 
     def carried(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
@@ -168,54 +154,30 @@ class Flow:
 
     def inner(self, use: Use) -> Sequence[HloInstructionProto]:
         """The instructions that really read the value: those inside of a fusion, the use's own otherwise."""
-        if use.instruction.opcode not in ("fusion", "call"):
+        if use.instruction.opcode not in FUSED:
             return (use.instruction,)
-        return self._read_inside(use.instruction.called_computation_ids[0]).get(use.operand, ())
-
-    def reordered(self, use: Use) -> bool:
-        """Whether a fusion reads a value in another order of its elements than it lies in memory."""
-        if use.instruction.opcode != "fusion":
-            return False
-        computation = self.module.computations[use.instruction.called_computation_ids[0]]
-        parameters = {
-            i.id for i in computation.instructions if i.opcode == "parameter" and i.parameter_number == use.operand
-        }
-        return any(
-            i.opcode in ("copy", "transpose") and not parameters.isdisjoint(i.operand_ids)
-            for i in computation.instructions
-        )
-
-    def phases(self, instruction: HloInstructionProto) -> frozenset[Phase]:
-        """The phases of all that an instruction computes, the inside of a fusion included."""
-        known = self._phases.get(instruction.id)
-        if known is None:
-            found = {phase(instruction.metadata.op_name)} if instruction.metadata.op_name else set[Phase]()
-            if instruction.opcode in ("fusion", "call"):
-                for inner in self.module.computations[instruction.called_computation_ids[0]].instructions:
-                    found |= self.phases(inner)
-            known = self._phases[instruction.id] = frozenset(found)
-        return known
+        return self.fusions.readers(use.instruction.called_computation_ids[0]).get(use.operand, ())
 
     def origin(self, buffer: BufferLiveRange) -> OpMetadata | None:
         """JAX's name and place of a value: of the part of a fusion that makes it, where the fusion has several.
 
         None where nothing on the way has a name: XLA made it up.
         """
-        found = self._origin(self.instruction(buffer), buffer.index, 0)
+        found = self.fusions.origin(self.instruction(buffer), buffer.index)
         seen, todo = {buffer.id}, [buffer.id]
         while found is None and todo:
             # what a loop carries is named in the loop or before it
             for other in self._sources[todo.pop()]:
                 if found is None and other not in seen:
                     source = self.by_id[other]
-                    found = self._origin(self.instruction(source), source.index, 0)
+                    found = self.fusions.origin(self.instruction(source), source.index)
                     seen.add(other)
                     todo.append(other)
         return found
 
     def running(self, time: int) -> OpMetadata | None:
         """JAX's name and place of the instruction that runs at a time."""
-        return self._origin(self.module.instructions[self.schedule.order[time]], (), 0)
+        return self.fusions.origin(self.module.instructions[self.schedule.order[time]], ())
 
     def _enter(self, instruction: HloInstructionProto, time: int) -> None:
         opcode = instruction.opcode
@@ -230,7 +192,7 @@ class Flow:
                 self._copy(instruction.operand_ids[0], (instruction.id, part))
             case "fusion":
                 for index in self.module.parts(instruction.id):
-                    source = self._copied_inside(instruction, index)
+                    source = self.fusions.copied(instruction, index)
                     if source is not None:
                         self._copy(source, (instruction.id, index))
             case _:
@@ -270,54 +232,3 @@ class Flow:
         if handed is not None:
             value, taken = handed
             self._copied[taken] = value
-
-    def _copied_inside(self, fusion: HloInstructionProto, index: ShapeIndex) -> int | None:
-        """The operand that a part of a fusion's result is nothing but a copy of."""
-        at = self.module.instructions[self.module.computations[fusion.called_computation_ids[0]].root_id]
-        if index and at.opcode == "tuple":
-            at = self.module.instructions[at.operand_ids[index[0]]]
-        is_copy = False
-        while at.opcode in ("copy", "bitcast"):
-            is_copy = is_copy or at.opcode == "copy"
-            at = self.module.instructions[at.operand_ids[0]]
-        return fusion.operand_ids[at.parameter_number] if is_copy and at.opcode == "parameter" else None
-
-    def _read_inside(self, computation: int) -> Mapping[int, Sequence[HloInstructionProto]]:
-        """For each parameter of a fusion's computation what reads it there."""
-        known = self._inside.get(computation)
-        if known is not None:
-            return known
-        names: dict[int, int] = {}
-        readers: defaultdict[int, list[HloInstructionProto]] = defaultdict(list)
-        for instruction in self.module.computations[computation].instructions:
-            if instruction.opcode == "parameter":
-                names[instruction.id] = instruction.parameter_number
-            for number, operand in enumerate(instruction.operand_ids):
-                parameter = names.get(operand)
-                if parameter is None:
-                    continue
-                if instruction.opcode in ("bitcast", "get-tuple-element", "copy"):
-                    names[instruction.id] = parameter
-                elif instruction.opcode in ("fusion", "call"):
-                    readers[parameter] += self._read_inside(instruction.called_computation_ids[0]).get(number, ())
-                elif instruction.opcode != "tuple":
-                    readers[parameter].append(instruction)
-        self._inside[computation] = readers
-        return readers
-
-    def _origin(self, instruction: HloInstructionProto, index: ShapeIndex, depth: int) -> OpMetadata | None:
-        if depth > 32:
-            return None
-        inner = None
-        if instruction.opcode in ("fusion", "call") and instruction.called_computation_ids:
-            root = self.module.instructions[self.module.computations[instruction.called_computation_ids[0]].root_id]
-            inner = self._origin(root, index, depth + 1)
-            if index and inner is not None:
-                return inner
-        elif instruction.opcode == "tuple" and index:
-            return self._origin(self.module.instructions[instruction.operand_ids[index[0]]], index[1:], depth + 1)
-        if instruction.metadata.op_name and instruction.opcode != "parameter":
-            return instruction.metadata
-        if inner is None and instruction.opcode in _SHAPES_ALONE:
-            return self._origin(self.module.instructions[instruction.operand_ids[0]], (), depth + 1)
-        return inner

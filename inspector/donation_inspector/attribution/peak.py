@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 
+from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.phase import Phase, phase
 from donation_inspector.attribution.place import user_frame
 from donation_inspector.attribution.role import Role
@@ -60,6 +61,11 @@ class Peak:
     fragmentation: int
     padding: int
     constants: int
+
+
+def read_peak(buffers: Buffers, signature: Signature, color: int = 0) -> Peak | None:
+    """The peak of a memory space in the user's words; None where the program uses none of it."""
+    return find_peak(Roles(Flow(buffers), signature), signature, color)
 
 
 def find_peak(roles: Roles, signature: Signature, color: int = 0) -> Peak | None:

@@ -108,7 +108,7 @@ class Reasons:
 
     def _reads_another_layout(self, copy: Copy) -> bool:
         return any(
-            self._flow.reordered(use)
+            self._flow.fusions.reorders(use.instruction, use.operand)
             for use in self._flow.far_uses(self._flow.arguments[copy.argument])
             if use.instruction.name == copy.reader.instruction
         )

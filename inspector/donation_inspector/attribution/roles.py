@@ -128,4 +128,4 @@ class Roles:
 
     def _is_read_backward(self, buffer: BufferLiveRange) -> bool:
         # a fusion of the backward pass may do a little of the forward pass again: what it reads counts all the same
-        return any(Phase.BACKWARD in self.flow.phases(use.instruction) for use in self.flow.far_uses(buffer))
+        return any(Phase.BACKWARD in self.flow.fusions.phases(use.instruction) for use in self.flow.far_uses(buffer))
