@@ -34,6 +34,8 @@ _VIEWS = re.compile(
 )
 _MOVES = re.compile(r"broadcast_in_dim|concatenate|dynamic_slice|gather|iota|pad|reverse|slice|transpose")
 _CARRIES = frozenset({"stablehlo.while", "scf.while"})
+_CONTROL = frozenset({"while", "if", "case", "manual_computation", "named_computation"})
+_INSERTS = frozenset({"tensor.insert_slice", "tensor.insert"})
 _ELEMENTWISE_LINALG = re.compile(
     r"linalg\.abs|linalg\.add|linalg\.copy|linalg\.div|linalg\.exp|linalg\.log|linalg\.map|linalg\.max|linalg\.min"
     r"|linalg\.mul|linalg\.negf|linalg\.rsqrt|linalg\.select|linalg\.sqrt|linalg\.square|linalg\.sub|linalg\.tanh"
@@ -55,9 +57,34 @@ def is_view(op: Operation) -> bool:
     return _VIEWS.fullmatch(operation_name(op)) is not None
 
 
-def is_carried(op: Operation) -> bool:
-    """Whether each result lives where the operand of the same number was: a loop's carried values."""
-    return operation_name(op) in _CARRIES
+def lives_in(op: Operation, result: int) -> int | None:
+    """The number of the operand whose buffer holds result number `result`; None where it has one of its own.
+
+    So it is for views, for what a loop carries, and for what an operation on tensors writes into a destination, unless
+    that is a `tensor.empty`, which is no buffer yet.
+    """
+    name = operation_name(op)
+    if name in _CARRIES:
+        return result
+    if is_view(op):
+        return min(result, len(op.operands) - 1)
+    if name in _INSERTS:
+        return 1
+    if name.startswith("linalg.") and _inputs(op) >= 0:
+        destination = op.operands[_inputs(op) + result].owner
+        is_empty = isinstance(destination, Operation) and operation_name(destination) == "tensor.empty"
+        return None if is_empty else _inputs(op) + result
+    return None
+
+
+def has_own_buffers(op: Operation) -> bool:
+    """Whether the operation itself writes its results, each into a buffer that could be any: no constant, no view, no
+    call or branch, which gives what others have written."""
+    dialect, _, name = operation_name(op).partition(".")
+    if op.regions and (dialect not in PURE_DIALECTS or name in _CONTROL):
+        return False
+    given = name in {"constant", "call", "empty", "materialize_in_destination", "get_tuple_element"}
+    return not given and all(lives_in(op, result) is None for result in range(len(op.results)))
 
 
 def is_fusible(op: Operation) -> bool:
@@ -90,13 +117,13 @@ def writes_over(op: Operation, operand: int, result: int) -> bool:
         return False
     name = operation_name(op)
     dialect, _, short = name.partition(".")
-    if is_carried(op) or short == "optimization_barrier":
+    if name in _CARRIES or short == "optimization_barrier":
         return operand == result
     if name == "bufferization.materialize_in_destination":
         return operand == 1
     if dialect == "linalg":
         return _linalg_writes_over(op, operand, result)
-    if name in {"tensor.insert_slice", "tensor.insert"}:
+    if name in _INSERTS:
         return operand == 1
     if short == "dynamic_update_slice":
         return operand == 0

@@ -1,0 +1,28 @@
+"""Which argument's buffer a `bufferization.materialize_in_destination` writes.
+
+Source and destination have one type. To write a value into an equally large argument of another type, the destination
+is a `builtin.unrealized_conversion_cast` of the argument.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.bufferization import MaterializeInDestinationOp
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.ir import BlockArgument, Operation
+
+
+def destination_argument(op: MaterializeInDestinationOp) -> BlockArgument | None:
+    """The block argument that `op` writes, under its own type or another; None where it writes another value."""
+    dest = op.dest
+    if isinstance(dest.owner, UnrealizedConversionCastOp) and len(dest.owner.inputs) == 1:
+        dest = dest.owner.inputs[0]
+    return dest if isinstance(dest, BlockArgument) else None
+
+
+def is_destination(op: Operation) -> bool:
+    """Whether `op` is a cast that is there for materializations alone: it reads nothing."""
+    return isinstance(op, UnrealizedConversionCastOp) and all(
+        isinstance(use.operation, MaterializeInDestinationOp) and use.index == 1
+        for result in op.results
+        for use in result.uses
+    )

@@ -1,0 +1,10 @@
+// RUN: xdsl-opt %s -p check-donated-buffers --verify-diagnostics | filecheck %s
+
+func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+  %0, %1 = "test.op"() : () -> (tensor<4xf32>, tensor<4xf32>)
+  %2 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %3 = bufferization.materialize_in_destination %1 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %2 : tensor<4xf32>
+}
+
+// CHECK: 'test.op' writes two results into argument 0.
