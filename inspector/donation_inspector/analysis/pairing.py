@@ -18,6 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from donation_inspector.analysis.dataflow import Dataflow
+from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.interference import Interference, Level
 from donation_inspector.ir.entry import read_donation, read_signature
 from donation_inspector.signature import Leaf
@@ -130,7 +131,7 @@ def _leaves(func: FuncOp) -> tuple[dict[int, tuple[Attribute, Leaf]], dict[int, 
 
 def _open_positions(func: FuncOp) -> tuple[frozenset[int], frozenset[int]]:
     """The arguments that nothing is materialized into, and the results that are no materialization."""
-    written = {op.dest for op in func.walk() if isinstance(op, MaterializeInDestinationOp)}
+    written = {destination_argument(op) for op in func.walk() if isinstance(op, MaterializeInDestinationOp)}
     terminator = func.get_return_op()
     returned = () if terminator is None else terminator.operands
     arguments = frozenset(position for position, argument in enumerate(func.args) if argument not in written)

@@ -92,9 +92,9 @@ class DonateByLiveRange(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
         for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration and not _is_private(func):
+            if isinstance(func, FuncOp) and not func.is_declaration and not is_private(func):
                 donate_by_live_range(func, cross_type=self.cross_type)
 
 
-def _is_private(func: FuncOp) -> bool:
+def is_private(func: FuncOp) -> bool:
     return func.sym_visibility is not None and func.sym_visibility.data == "private"

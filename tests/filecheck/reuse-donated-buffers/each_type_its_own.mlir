@@ -1,0 +1,12 @@
+// RUN: xdsl-opt %s -p reuse-donated-buffers,check-donated-buffers | filecheck %s
+
+func.func @main(%a: tensor<4xf32> {jax.buffer_donor = true}, %b: tensor<8xi8> {jax.buffer_donor = true}) -> tensor<i8> {
+  %0 = "test.op"(%a) : (tensor<4xf32>) -> tensor<8xi8>
+  %1 = "test.op"(%0) : (tensor<8xi8>) -> tensor<4xf32>
+  %2 = "test.op"(%1) : (tensor<4xf32>) -> tensor<i8>
+  func.return %2 : tensor<i8>
+}
+
+// CHECK:       func.func @main(%a: tensor<4xf32>, %b: tensor<8xi8>)
+// CHECK:         %1 = bufferization.materialize_in_destination %0 in %b
+// CHECK:         %3 = bufferization.materialize_in_destination %2 in %a
