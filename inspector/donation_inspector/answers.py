@@ -6,21 +6,25 @@ ones from a run; neither is ever filled in for the other.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from donation_inspector.analysis.donation import Argument, Result, Verdict
+from donation_inspector.analysis.donors import donor_outcome
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
-from donation_inspector.signature import Donation, Signature
+from donation_inspector.signature import Donation
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
 from donation_inspector.xla.results import Memory
 
 if TYPE_CHECKING:
+    from donation_inspector.attribution.outcomes import AliasOutcome
     from donation_inspector.attribution.peak import Peak
-    from donation_inspector.attribution.roles import Roles
+    from donation_inspector.compiled_module import CompiledModule
     from donation_inspector.xla.hlo.buffers import Buffers
 
 VARIANTS = ("none", "jax", "pass")
@@ -78,10 +82,8 @@ class Variant:
     """Pairs (flat argument, flat result) that were asked for and that the compiled module does not have."""
     capacity: int | None = None
     """Bytes that one device of the target has for a program; None where that is unknown."""
-    hlo: bytes | None = field(default=None, repr=False, compare=False)
-    """The serialized HloProto of the compiled module; None where XLA made none."""
-    signature: Signature | None = field(default=None, repr=False, compare=False)
-    """The user's names of what the program takes and returns."""
+    module: CompiledModule | None = field(default=None, repr=False, compare=False)
+    """What XLA made of it; None where XLA made nothing."""
 
     @property
     def fits(self) -> bool | None:
@@ -97,41 +99,30 @@ class Variant:
             return None
         return max(0, self.memory.total - self.capacity)
 
-    @cached_property
+    @property
+    def hlo(self) -> bytes | None:
+        """The serialized HloProto of the compiled module; None where XLA made none."""
+        return None if self.module is None else self.module.hlo
+
+    @property
     def buffers(self) -> Buffers | None:
         """XLA's own buffers of the compiled module, live in XLA's own schedule; None where XLA made no module.
 
         Raises CompileError where XLA gave the module without its buffer assignment.
         """
-        # Where nobody asks for buffers, protobuf need not be installed.
-        from donation_inspector.xla.hlo.buffers import read_buffers
+        return None if self.module is None else self.module.buffers
 
-        return None if self.hlo is None else read_buffers(self.hlo)
-
-    @cached_property
+    @property
     def peak(self) -> Peak | None:
-        """What fills the device's main memory at the peak of XLA's schedule, in the user's words; None without buffers.
+        """What fills the device's main memory at the peak of XLA's schedule, in the user's words.
 
-        Raises CompileError where XLA gave the module without its buffer assignment.
+        None where XLA made no module. Raises CompileError as `buffers` does.
         """
         return self.peak_in(0)
 
     def peak_in(self, color: int) -> Peak | None:
         """As `peak`, of the memory space `color`, such as a TPU's VMEM; None where nothing is laid there."""
-        from donation_inspector.attribution.peak import find_peak
-
-        if self._roles is None or self.signature is None:
-            return None
-        return find_peak(self._roles, self.signature, color)
-
-    @cached_property
-    def _roles(self) -> Roles | None:
-        from donation_inspector.attribution.flow import Flow
-        from donation_inspector.attribution.roles import Roles
-
-        if self.buffers is None or self.signature is None:
-            return None
-        return Roles(Flow(self.buffers), self.signature)
+        return None if self.module is None else self.module.peak_in(color)
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,35 @@ class Comparison:
     target: str
     pipeline: str
     variants: Mapping[str, Variant]
-    here: bool = True
+    here: bool
+    decided: tuple[tuple[Argument, ...], tuple[Result, ...]] = field(repr=False, compare=False)
+    """The flat arguments and results as JAX decided."""
+
+    @cached_property
+    def arguments(self) -> tuple[Argument, ...]:
+        """Every flat argument with what XLA made of JAX's decision: donors reused or not, aliases that save nothing.
+
+        Raises CompileError where XLA gave a module without its buffer assignment.
+        """
+        arguments, results = self.decided
+        alias = self.variants["jax"].input_output_alias
+        return tuple(
+            _as_compiled(one, donor_outcome(one, arguments, results, alias), self.outcomes) for one in arguments
+        )
+
+    @cached_property
+    def outcomes(self) -> Mapping[int, AliasOutcome]:
+        """What aliasing really saves, by flat argument, where JAX's variant has it; with the copies that it makes.
+
+        Raises CompileError where XLA gave a module without its buffer assignment.
+        """
+        # As in `compiled_module`: it takes protobuf.
+        from donation_inspector.attribution.outcomes import explain_aliases
+
+        none, donating = self.variants["none"].module, self.variants["jax"].module
+        if none is None or donating is None:
+            return {}
+        return explain_aliases(none.buffers, donating.buffers, donating.signature).outcomes
 
     @property
     def compiled_saved(self) -> int | None:
@@ -162,6 +181,19 @@ class Comparison:
             for name, variant in self.variants.items()
         )
         return f"<Comparison on {self.target} (compiled{'' if self.here else ', not run'}): {totals}>"
+
+
+def _as_compiled(argument: Argument, donor: str | None, outcomes: Mapping[int, AliasOutcome]) -> Argument:
+    """An argument with the verdict and the reason that hold once XLA has compiled it."""
+    outcome = outcomes.get(argument.index)
+    said = [outcome.sentence, outcome.advice] if outcome is not None else []
+    saves_nothing = outcome is not None and outcome.saves_nothing
+    reason = f"{argument.reason}. {donor}" if donor else argument.reason
+    return dataclasses.replace(
+        argument,
+        verdict=Verdict.SAVES_NOTHING if saves_nothing else argument.verdict,
+        reason=". ".join((reason, " ".join(filter(None, said)))) if any(said) else reason,
+    )
 
 
 class Comparisons(Mapping[str, Comparison]):

@@ -51,7 +51,7 @@ def _fail(message: str) -> int:
 
 def _inspect(options: argparse.Namespace) -> Inspection:
     inspection = _opened(options)
-    targets = [*([None] if options.compare else []), *(options.target or [])]
+    targets: list[str | None] = [*([None] if options.compare else []), *(options.target or [])]
     if len(targets) == 1:
         inspection.compare(targets[0], fits=options.fits)
     elif targets:

@@ -11,19 +11,22 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from donation_inspector.answers import VARIANTS, Applied, Comparison, MeasuredVariant, Measurement, Variant
+from donation_inspector.compiled_module import CompiledModule
 from donation_inspector.errors import MeasureError
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.signature import Donation
-from donation_inspector.subject import DonationKey, donation_key
+from donation_inspector.subject import CompiledKey, DonationKey, PassKey, donation_key
 from donation_inspector.xla.compile import compile_variants
 from donation_inspector.xla.devices import why_not_beside
 from donation_inspector.xla.measure import measure_variants
 from donation_inspector.xla.results import Compiled
 
 if TYPE_CHECKING:
+    from donation_inspector.analysis.donation import Argument, Result
     from donation_inspector.progress import Progress
     from donation_inspector.subject import Subject
     from donation_inspector.xla.program import Program
@@ -34,30 +37,54 @@ INPUTS = ("real", "generated")
 _POLL_SECONDS = 0.05
 
 
-class Job:
-    """One comparison to make: a program, donated in one way, for one target."""
+@dataclass(frozen=True)
+class Case:
+    """A program as it is donated, what JAX decided about it, and what the pass made of it."""
 
-    def __init__(self, subject: Subject, donation: Donation, applied: Applied, target: Target) -> None:
-        self._subject, self._donation, self._applied, self._target = subject, donation, applied, target
-        self._wanted = _variants(donation, applied)
+    subject: Subject
+    donation: Donation
+    applied: Applied
+    arguments: tuple[Argument, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def variants(self) -> dict[str, Donation]:
+        """The variants that there are, by name."""
+        variants = {"none": NOTHING, "jax": self.donation}
+        if self.applied.compilable:
+            variants["pass"] = self.applied.donation
+        return variants
+
+    @property
+    def key(self) -> tuple[DonationKey, PassKey]:
+        """What answers about it are kept under."""
+        made = donation_key(self.applied.donation) if self.applied.compilable else None
+        return donation_key(self.donation), made
+
+
+class Job:
+    """One comparison to make: a case for one target."""
+
+    def __init__(self, case: Case, target: Target) -> None:
+        self._case, self._target = case, target
         self._missing = {
             label: wanted
-            for label, wanted in _distinct(self._wanted).items()
-            if _compiled_key(target, wanted) not in subject.compiled
+            for label, wanted in _distinct(case.variants).items()
+            if _compiled_key(target, wanted) not in case.subject.compiled
         }
         self.steps = len(self._missing)
 
     def run(self, progress: Progress | None, cancel: threading.Event | None) -> Comparison:
         """Compile what is not compiled yet. What is finished is kept, however the rest ends."""
-        programs = _programs(self._subject, self._missing, self._target)
+        case, target = self._case, self._target
+        programs = _programs(case.subject, self._missing, target)
         compiled = compile_variants(programs, progress=progress, cancel=cancel, hlo=True)
-        fresh = {_compiled_key(self._target, self._missing[label]): result for label, result in compiled.items()}
-        kept = self._subject.compiled
+        fresh = {_compiled_key(target, self._missing[label]): result for label, result in compiled.items()}
+        kept = case.subject.compiled
         # What ended for another reason than the program may go better the next time.
         kept.update({key: result for key, result in fresh.items() if result.status in _FINAL})
-        answer = _comparison(self._subject, self._applied, self._wanted, {**kept, **fresh}, self._target)
-        key = self._target, donation_key(self._donation), _pass_key(self._applied)
-        self._subject.comparisons[key] = answer
+        answer = _comparison(case, {**kept, **fresh}, target)
+        case.subject.comparisons[target, *case.key] = answer
         return answer
 
 
@@ -93,18 +120,17 @@ def _heard(said: queue.SimpleQueue[str]) -> Callable[[int, int, str], None]:
     return lambda _done, _all, label: said.put(label)
 
 
-def kept_comparison(subject: Subject, donation: Donation, applied: Applied, target: Target) -> Comparison | None:
+def kept_comparison(case: Case, target: Target) -> Comparison | None:
     """The comparison of this donation as far as it is compiled; None where it never was."""
-    variants, kept = _variants(donation, applied), subject.compiled
-    if all(_compiled_key(target, wanted) in kept for wanted in variants.values()):
-        return _comparison(subject, applied, variants, kept, target)
-    return subject.comparisons.get((target, donation_key(donation), _pass_key(applied)))
+    subject = case.subject
+    found = subject.comparisons.get((target, *case.key))
+    if found is None and all(_compiled_key(target, wanted) in subject.compiled for wanted in case.variants.values()):
+        found = subject.comparisons[target, *case.key] = _comparison(case, subject.compiled, target)
+    return found
 
 
 def measure(
-    subject: Subject,
-    donation: Donation,
-    applied: Applied,
+    case: Case,
     inputs: str,
     runs: int,
     timeout: float,
@@ -119,12 +145,12 @@ def measure(
     numbers = isinstance(cast(object, runs), int) and isinstance(cast(object, timeout), int | float)
     if not (numbers and runs >= 1 and timeout > 0):
         raise MeasureError(f"runs={runs!r}, timeout={timeout!r}: at least one run and more than 0 seconds are needed")
+    subject, applied, variants = case.subject, case.applied, case.variants
     platform = subject.origin.platform
     if in_kernel and platform == "cpu":
         raise MeasureError(
             "in_kernel=True is for a device that this kernel holds; on a CPU a fresh process always runs"
         )
-    variants = _variants(donation, applied)
     distinct = _distinct(variants)
     held = None if in_kernel else why_not_beside(platform, _largest(subject))
     if held is not None:
@@ -158,13 +184,13 @@ def measure(
     answer = Measurement(
         platform, description, runs, rows, equal, _IN_KERNEL if in_kernel else None, subject.signature.devices
     )
-    subject.measurements[donation_key(donation), _pass_key(applied)] = answer
+    subject.measurements[case.key] = answer
     return answer
 
 
-def kept_measurement(subject: Subject, donation: Donation, applied: Applied) -> Measurement | None:
+def kept_measurement(case: Case) -> Measurement | None:
     """The latest measurement of this donation, None where there is none."""
-    return subject.measurements.get((donation_key(donation), _pass_key(applied)))
+    return case.subject.measurements.get(case.key)
 
 
 _IN_KERNEL = "run in this kernel: a peak that was reached before on the device hides a lower one, which is then unknown"
@@ -179,19 +205,8 @@ def _largest(subject: Subject) -> int | None:
 # ---- variants and their keys
 
 
-def _pass_key(applied: Applied) -> DonationKey | None:
-    return donation_key(applied.donation) if applied.compilable else None
-
-
-def _compiled_key(target: Target, donation: Donation) -> tuple[Target, DonationKey]:
+def _compiled_key(target: Target, donation: Donation) -> CompiledKey:
     return dataclasses.replace(target, capacity=None), donation_key(donation)
-
-
-def _variants(donation: Donation, applied: Applied) -> dict[str, Donation]:
-    variants = {"none": NOTHING, "jax": donation}
-    if applied.compilable:
-        variants["pass"] = applied.donation
-    return variants
 
 
 def _distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
@@ -210,13 +225,18 @@ def _programs(subject: Subject, donations: Mapping[str, Donation], target: Targe
         }
 
 
-def _comparison(
-    subject: Subject,
-    applied: Applied,
-    variants: Mapping[str, Donation],
-    compiled: Mapping[tuple[Target, DonationKey], Compiled],
-    target: Target,
-) -> Comparison:
+def _module(subject: Subject, key: CompiledKey, result: Compiled) -> CompiledModule | None:
+    """The module of one answer, the same object for all who ask."""
+    if result.hlo is None:
+        return None
+    known = subject.modules.get(key)
+    if known is None or known.hlo is not result.hlo:
+        known = subject.modules[key] = CompiledModule(result.hlo, subject.signature)
+    return known
+
+
+def _comparison(case: Case, compiled: Mapping[CompiledKey, Compiled], target: Target) -> Comparison:
+    subject, applied, variants = case.subject, case.applied, case.variants
     rows: dict[str, Variant] = {}
     for name in VARIANTS:
         if name not in variants:
@@ -246,11 +266,10 @@ def _comparison(
             result.status,
             result.error,
             missing,
-            target.capacity,
-            result.hlo,
-            subject.signature,
+            target.capacity or result.capacity,
+            _module(subject, _compiled_key(target, wanted), result),
         )
-    return Comparison(target.name, applied.pipeline, rows, target.here)
+    return Comparison(target.name, applied.pipeline, rows, target.here, (case.arguments, case.results))
 
 
 def _values(subject: Subject, inputs: str) -> tuple[Sequence[Any] | None, str]:

@@ -45,12 +45,16 @@ def headline(inspection: Inspection, *, measured: bool = True) -> tuple[Segment,
         sentence = [Segment("Donation saves "), Segment(f"nothing of {format_bytes(none.total)}", strong=True)]
     else:
         sentence = [Segment("Donation "), Segment(f"costs {format_bytes(-saved)}", strong=True), Segment(" more")]
-    sentence.append(Segment(f"{_per_device(devices)}, compiled for {comparison.target}"))
+    sentence.append(Segment(f"{_per_device(devices)}, {_compiled_for(comparison)}"))
+    sentence += _fits(comparison)
     runs = inspection.measurement if measured else None
     peak_saved = None if runs is None else runs.saved("jax")
     if runs is not None and peak_saved is not None:
         more = f"costs {format_bytes(-peak_saved)} more"
-        figure = ("; measured ", format_bytes(peak_saved)) if peak_saved >= 0 else ("; measured, it ", more)
+        where = "" if runs.target == comparison.target else f" on {runs.target}"
+        figure = (f"; measured{where} ", format_bytes(peak_saved))
+        if peak_saved < 0:
+            figure = (f"; measured{where}, it ", more)
         sentence += [Segment(figure[0]), Segment(figure[1], strong=True), Segment(_all_together(runs.devices))]
     return (*sentence, Segment("."))
 
@@ -150,7 +154,7 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
     total = None if comparison is None else comparison.variants["none"].memory
     if comparison is not None and total is not None:
         takes = f"{format_bytes(total.total)}{_per_device(inspection.devices)}"
-        sentence.append(Segment(f". It takes {takes}, compiled for {comparison.target}"))
+        sentence += [Segment(f". It takes {takes}, {_compiled_for(comparison)}"), *_fits(comparison)]
     return (*sentence, Segment("."))
 
 
@@ -165,6 +169,23 @@ def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
         return (sizes, Segment(" can be reused for results; their size is unknown."))
     numbers = Segment(f"{format_bytes(reused)} of {format_bytes(donated)} donated", strong=True)
     return (numbers, Segment(" can be reused for results."))
+
+
+def _compiled_for(comparison: Comparison) -> str:
+    return f"compiled for {comparison.target}" + ("" if comparison.here else ", not run")
+
+
+def _fits(comparison: Comparison) -> list[Segment]:
+    """Whether it fits as JAX donates it, and what donation has to do with that; nothing where it is not known."""
+    none, jax = comparison.variants["none"], comparison.variants["jax"]
+    if jax.fits is None:
+        return []
+    capacity = format_bytes(jax.capacity)
+    if not jax.fits:
+        over = f"{format_bytes(jax.over)} over" if jax.over else "too large for"
+        return [Segment("; it does not fit: "), Segment(f"{over} the {capacity} of a device", strong=True)]
+    with_it = "fits" if none.fits is not False else "fits, and would not without donation:"
+    return [Segment(f"; it {with_it} the {capacity} of a device")]
 
 
 def _per_device(devices: int) -> str:

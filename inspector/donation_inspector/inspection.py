@@ -307,12 +307,10 @@ class Inspection:
             cannot run on it: the message has the ways out.
           CompileError: a file that cannot be compiled here, as one with dynamic shapes.
         """
-        applied = self.apply(pipeline)
+        case = self._case(pipeline)
         where = "in this kernel" if in_kernel else "in fresh processes"
         with reported(progress, f"runs {where} on {self.platform}: none, jax, pass") as report:
-            return compiling.measure(
-                self._subject, self.donation, applied, inputs, runs, timeout, in_kernel, report, cancel
-            )
+            return compiling.measure(case, inputs, runs, timeout, in_kernel, report, cancel)
 
     @property
     def comparison(self) -> Comparison | None:
@@ -329,7 +327,7 @@ class Inspection:
     @property
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
-        return compiling.kept_measurement(self._subject, self.donation, self._applied)
+        return compiling.kept_measurement(self._case(None))
 
     def save(self, path: str | pathlib.Path) -> None:
         """Write the program, its donation and what was compiled and measured to one file, by habit `*.di`.
@@ -394,7 +392,7 @@ class Inspection:
     # ---- targets
 
     def _target(self, spec: str | Target | None, fits: str | int | None) -> Target:
-        target = resolve(spec, platform=self.platform, devices=self._subject.origin.devices)
+        target = resolve(spec, platform=self.platform, devices=self.devices)
         if fits is None:
             return target
         capacity = parse_bytes(fits) if isinstance(fits, str) else fits
@@ -409,12 +407,15 @@ class Inspection:
         return self._elsewhere[platform]
 
     def _job(self, target: Target, pipeline: Pipeline | None) -> compiling.Job:
-        return compiling.Job(self._subject, self.donation, self.apply(pipeline), target)
+        return compiling.Job(self._case(pipeline), target)
 
     def _comparison(self, name: str) -> Comparison | None:
         target = self._subject.asked[name]
         there = self._on(target.platform)
-        return compiling.kept_comparison(there._subject, there.donation, there._applied, target)
+        return compiling.kept_comparison(there._case(None), target)
+
+    def _case(self, pipeline: Pipeline | None) -> compiling.Case:
+        return compiling.Case(self._subject, self.donation, self.apply(pipeline), *self._verdicts)
 
     # ---- kept answers
 

@@ -50,11 +50,6 @@ class FromFunction:
         """The platform it was lowered for."""
         return self._lowered.platform
 
-    @property
-    def devices(self) -> int:
-        """The devices of the mesh, 1 without one."""
-        return 1
-
     def on(self, platform: str) -> FromFunction:
         """Lowered again from the trace. Raises TraceError where there is none, or JAX cannot."""
         other = copy.copy(self)
@@ -92,7 +87,7 @@ class FromFunction:
 
     def program(self, module: Any, target: Target | None) -> Program:
         """With the compile options that JAX itself would use."""
-        return self._lowered.program(module)
+        return self._lowered.program(module, target)
 
     def values(self) -> tuple[Any, ...]:
         """The caller's arrays that are still alive."""
@@ -158,18 +153,13 @@ class FromFile:
         """A file has none."""
         return None
 
-    @property
-    def devices(self) -> int:
-        """As many as the file says."""
-        return 1
-
     def on(self, platform: str) -> FromFile:  # noqa: ARG002
         """A file is what it is: XLA takes it for another platform, or refuses it."""
         return self
 
     def program(self, module: Any, target: Target | None) -> Program:
         """For this machine's default backend where there is no target."""
-        return modules.pack_module(module, self.name, self.signature.arguments)
+        return modules.pack_module(module, self.name, self.signature.arguments, target)
 
     def values(self) -> tuple[Any, ...]:
         """A file comes without arrays."""

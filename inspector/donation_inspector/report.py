@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from donation_inspector import headline
-from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.answers import VARIANTS, Comparisons
 from donation_inspector.attribution import describe
 from donation_inspector.labels import type_label
@@ -71,10 +71,17 @@ def _where(inspection: Inspection) -> str:
     return f"{inspection.platform} · jax {version('jax')} · xdsl {version('xdsl')}"
 
 
+def _arguments(inspection: Inspection) -> tuple[Argument, ...]:
+    """As far as is known: what XLA made of them, or what JAX decided."""
+    comparison = inspection.comparison
+    return inspection.arguments if comparison is None else comparison.arguments
+
+
 def _whole_rows(inspection: Inspection) -> Rows:
     rows: Rows = []
+    arguments = _arguments(inspection)
     for whole in inspection.wholes:
-        leaves = [inspection.arguments[leaf] for leaf in whole.leaves]
+        leaves = [arguments[leaf] for leaf in whole.leaves]
         counts = Counter(str(leaf.verdict) for leaf in leaves)
         outcome = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         donated = sum(leaf.donated for leaf in leaves)
@@ -86,7 +93,7 @@ def _whole_rows(inspection: Inspection) -> Rows:
 
 def _leaf_rows(inspection: Inspection) -> tuple[Rows, int]:
     """The leaves that need a word, and how many of them are not shown; reused ones speak for themselves."""
-    telling = [leaf for leaf in inspection.arguments if leaf.verdict is not Verdict.ALIASED]
+    telling = [leaf for leaf in _arguments(inspection) if leaf.verdict is not Verdict.ALIASED]
     telling.sort(key=lambda leaf: (not leaf.donated, -(leaf.nbytes or 0)))
     rows: Rows = [
         (leaf.path, type_label(leaf.dtype, leaf.shape), format_bytes(leaf.nbytes), str(leaf.verdict), leaf.reason)

@@ -71,11 +71,6 @@ class FromSaved:
         )
         self._decisions = {decision.leaves: decision for decision in (_decision(one) for one in state["decisions"])}
 
-    @property
-    def devices(self) -> int:
-        """As many as the saved program runs on."""
-        return len(self._program.device_ids)
-
     def decide(self, leaves: frozenset[int]) -> Donation:
         """What JAX decided when it was saved; for a set that it was not asked about, first in, first out."""
         known = self._decisions.get(leaves)

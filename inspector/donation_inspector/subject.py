@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
     from donation_inspector.answers import Comparison, Measurement
+    from donation_inspector.compiled_module import CompiledModule
     from donation_inspector.xla.program import Program
     from donation_inspector.xla.results import Compiled
     from donation_inspector.xla.targets import Target
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 DonationKey = tuple[frozenset[tuple[int, int]], frozenset[int]]
 PassKey = DonationKey | None
 """None where the pass made nothing that is compiled."""
+CompiledKey = tuple["Target", DonationKey]
 
 
 def donation_key(donation: Donation) -> DonationKey:
@@ -84,11 +86,6 @@ class Origin(Protocol):
         ...
 
     def jaxpr(self) -> str | None: ...
-    @property
-    def devices(self) -> int:
-        """How many devices the program runs on."""
-        ...
-
     def on(self, platform: str) -> Origin:
         """The same program for another platform. Raises TraceError where JAX cannot lower it for that one."""
         ...
@@ -111,8 +108,10 @@ class Subject:
 
     origin: Origin
     lock: threading.RLock = field(default_factory=threading.RLock)
-    compiled: dict[tuple[Target, DonationKey], Compiled] = field(default_factory=dict[Any, Any])
+    compiled: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
     """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
+    modules: dict[CompiledKey, CompiledModule] = field(default_factory=dict[Any, Any])
+    """The modules among them."""
     comparisons: dict[tuple[Target, DonationKey, DonationKey | None], Comparison] = field(
         default_factory=dict[Any, Any]
     )

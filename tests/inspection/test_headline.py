@@ -11,8 +11,6 @@ from jax.sharding import PartitionSpec as P
 import donation_inspector as di
 from donation_inspector import headline
 from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
-from donation_inspector.compiling import _pass_key
-from donation_inspector.subject import donation_key
 from donation_inspector.xla.results import Memory
 from donation_inspector.xla.targets import Target
 
@@ -34,8 +32,9 @@ def _answer(inspection: di.Inspection, jax_: Memory, made: Memory | None = None,
     }
     here, subject = Target("cpu", "cpu"), inspection._subject
     subject.asked["cpu"] = here
-    key = here, donation_key(inspection.donation), _pass_key(inspection.apply())
-    subject.comparisons[key] = Comparison("cpu", inspection.pipeline, variants)
+    decided = inspection.arguments, inspection.results
+    comparison = Comparison("cpu", inspection.pipeline, variants, True, decided)
+    subject.comparisons[here, *inspection._case(None).key] = comparison
 
 
 def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], status: str = "ok") -> Measurement:
@@ -46,8 +45,7 @@ def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], st
         "pass": MeasuredVariant("pass", other, None, 500, 0.1, "ok", None),
     }
     answer = Measurement("cpu", "real", 3, rows, True, devices=inspection.devices)
-    key = donation_key(inspection.donation), _pass_key(inspection.apply())
-    inspection._subject.measurements[key] = answer
+    inspection._subject.measurements[inspection._case(None).key] = answer
     return answer
 
 

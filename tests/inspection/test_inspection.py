@@ -119,7 +119,7 @@ def test_what_is_no_pipeline_is_told(plain: di.Inspection, pipeline: Any) -> Non
 
 
 def test_a_target_that_is_not_here_is_told(plain: di.Inspection) -> None:
-    with pytest.raises(di.CompileError, match=r"no target 'moon'.*'cpu'"):
+    with pytest.raises(di.CompileError, match=r"There is no target 'moon'.*: cpu, tpu:v4"):
         plain.compare("moon")
 
 

@@ -18,6 +18,7 @@ class Verdict(StrEnum):
     UNUSABLE: donated, and no result can take it; the caller's array stays.
     UNUSED: dropped before the program is made, because nothing reads it.
     NOT_DONATED: the program gets to read it only.
+    SAVES_NOTHING: aliased, and once compiled as many bytes come back as copies: what XLA says, never JAX alone.
     """
 
     ALIASED = "aliased"
@@ -25,6 +26,7 @@ class Verdict(StrEnum):
     UNUSABLE = "unusable"
     UNUSED = "unused"
     NOT_DONATED = "not donated"
+    SAVES_NOTHING = "aliased, saves nothing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from donation_inspector.errors import CompileError
-from donation_inspector.xla.hlo.buffers import read_buffers
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled, Memory
+
+if TYPE_CHECKING:
+    from donation_inspector.xla.hlo.buffers import Buffers
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _SIZE = r"([\d.]+)([KMGT]?)"
@@ -25,10 +28,12 @@ def refused(program: Program, message: str, seconds: float, hlo: bytes | None) -
     """The answer to a program that XLA raised `message` for; `hlo` is what it had laid out until then."""
     capacity = _capacity(message)
     if capacity is not None:
+        buffers = _laid_out(hlo)
         return Compiled(
             "does not fit",
-            _laid_out(hlo),
-            seconds=seconds,
+            None if buffers is None else _memory(buffers),
+            {} if buffers is None else _alias(buffers),
+            seconds,
             error=f"{program.target.name} is too small: {_short(message)}",
             hlo=hlo,
             capacity=capacity,
@@ -44,19 +49,24 @@ def _capacity(message: str) -> int | None:
     return None
 
 
-def _laid_out(hlo: bytes | None) -> Memory | None:
+def _laid_out(hlo: bytes | None) -> Buffers | None:
+    """The buffers that XLA had laid out; None where it did not get as far."""
+    # It takes protobuf, which need not be installed where everything fits.
+    from donation_inspector.xla.hlo.buffers import read_buffers
+
+    try:
+        return None if hlo is None else read_buffers(hlo)
+    except CompileError:
+        return None
+
+
+def _memory(buffers: Buffers) -> Memory:
     """What `CompiledMemoryStats` would say, had the program fitted: the allocations in the main memory, by kind.
 
     Their sum is the "total memory required" of XLA's message.
     """
-    if hlo is None:
-        return None
-    try:
-        allocations = read_buffers(hlo).allocations
-    except CompileError:
-        return None
     sizes: defaultdict[str, int] = defaultdict(int)
-    for allocation in allocations:
+    for allocation in buffers.allocations:
         if allocation.color == 0:
             sizes["alias" if allocation.aliased else allocation.kind] += allocation.nbytes
     return Memory(
@@ -65,6 +75,12 @@ def _laid_out(hlo: bytes | None) -> Memory | None:
         alias=sizes["alias"],
         temp=sizes["temp"],
     )
+
+
+def _alias(buffers: Buffers) -> dict[int, int]:
+    """As the executable's header would say: argument position to result position."""
+    entries = buffers.program.module.proto.input_output_alias.entries
+    return {entry.parameter_number: next(iter(entry.output_shape_index), 0) for entry in entries}
 
 
 def _for_people(program: Program, message: str) -> str:
