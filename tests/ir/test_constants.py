@@ -71,7 +71,7 @@ def _bits(draw: st.DrawFn, name: str, count: int) -> Any:
 
 
 @st.composite
-def _constants(draw: st.DrawFn) -> tuple[str, Any]:
+def constants_of_any_bits(draw: st.DrawFn) -> tuple[str, Any]:
     name = draw(st.sampled_from(sorted(_TYPES)))
     count = draw(st.integers(0, LARGEST_INLINE + 3))
     bits = _bits(draw, name, count)
@@ -80,7 +80,7 @@ def _constants(draw: st.DrawFn) -> tuple[str, Any]:
     return name, bits
 
 
-def _import(name: str, bits: Any) -> tuple[Imported, ir.Attribute]:
+def import_constant(name: str, bits: Any) -> tuple[Imported, ir.Attribute]:
     with _CONTEXT, ir.Location.unknown():
         if name == "i1":
             words = ", ".join("true" if bit else "false" for bit in bits)
@@ -104,10 +104,10 @@ def _value(imported: Imported) -> Attribute:
 
 
 @settings(max_examples=300, deadline=None)
-@given(_constants())
+@given(constants_of_any_bits())
 def test_any_bits_of_any_dtype(made: tuple[str, Any]) -> None:
     name, bits = made
-    imported, constant = _import(name, bits)
+    imported, constant = import_constant(name, bits)
     value = _value(imported)
     if len(bits) <= LARGEST_INLINE:
         assert isinstance(value, DenseIntOrFPElementsAttr)
@@ -132,7 +132,7 @@ def test_xdsl_reads_the_values_that_numpy_reads(data: st.DataObject) -> None:
     """xDSL's own view of the bytes is numpy's, so passes compute with the right values."""
     name = data.draw(st.sampled_from([name for name in _TYPES if "complex" not in name]))
     bits = data.draw(st.composite(lambda draw: _bits(draw, name, 4))())
-    value = _value(_import(name, bits)[0])
+    value = _value(import_constant(name, bits)[0])
     assert isinstance(value, DenseIntOrFPElementsAttr)
     if name == "i1":
         assert value == DenseIntOrFPElementsAttr.from_list(value.type, bits.tolist()), "true is -1"
@@ -150,7 +150,7 @@ def test_a_constant_that_a_pass_made(name: str) -> None:
     """Not one of the importer's: built anew from the bytes."""
     bits = np.array([1.0, -0.0, np.nan], _TYPES[name][1])
     raw = bits.view(_TYPES[name][0])
-    imported, constant = _import(name, raw)
+    imported, constant = import_constant(name, raw)
     value = _value(imported)
     assert isinstance(value, DenseIntOrFPElementsAttr)
     module = imported.module.clone()
@@ -162,7 +162,7 @@ def test_a_constant_that_a_pass_made(name: str) -> None:
 
 def test_minus_infinity() -> None:
     """MLIR's text for it is `dense<0xFF800000>`, which xDSL 0.75 takes for 4.28e9."""
-    imported, _ = _import("f32", np.array([-np.inf], np.float32))
+    imported, _ = import_constant("f32", np.array([-np.inf], np.float32))
     value = _value(imported)
     assert isinstance(value, DenseIntOrFPElementsAttr)
     assert value.get_values() == (-np.inf,)
@@ -172,7 +172,7 @@ def test_minus_infinity() -> None:
 def test_what_was_not_read_right_is_kept_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     """The net under the reading of MLIR's text, which ml_dtypes does here."""
     monkeypatch.setattr(constants, "_float", lambda _word, _type: b"\0\0")
-    imported, constant = _import("bf16", np.array([0x3F80, 0x7FC1], np.uint16))
+    imported, constant = import_constant("bf16", np.array([0x3F80, 0x7FC1], np.uint16))
     value = _value(imported)
     assert isinstance(value, DenseResourceAttr)
     assert imported.constants[value.resource_handle.data] == constant

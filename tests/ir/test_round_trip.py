@@ -107,7 +107,7 @@ def test_forward_references_across_blocks() -> None:
     assert original.operation.verify()
 
 
-_ODD = (
+ODD = (
     'dense<["a", "b"]> : tensor<2x!foo.str>',
     "sparse<[[0, 0]], [1.0]> : tensor<3x4xf32>",
     "0x7FC00001 : f32",
@@ -151,7 +151,7 @@ _ODD = (
 )
 
 
-@pytest.mark.parametrize("attribute", _ODD)
+@pytest.mark.parametrize("attribute", ODD)
 def test_every_attribute_comes_back(attribute: str) -> None:
     original = source.parse(
         f'"acme.op"() {{a = {attribute}}} : () -> ()\n'

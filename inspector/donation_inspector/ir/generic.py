@@ -111,11 +111,12 @@ class _Printer(Printer):
             return False
 
     def _is_plain_splat(self, theirs: Any) -> bool:
-        if not theirs.is_splat or len(theirs) > _LARGEST_SPLAT:
+        element = theirs.type.element_type
+        if not theirs.is_splat or len(theirs) > _LARGEST_SPLAT or isinstance(element, ir.ComplexType):
             return False
         body = str(theirs).rpartition(" : ")[0]
-        one: Any = ir.Attribute.parse(f"{body} : tensor<1x{theirs.type.element_type}>")
-        alone = constants.to_xdsl(one, TensorType(self._attributes.type(theirs.type.element_type), [1]))
+        one: Any = ir.Attribute.parse(f"{body} : tensor<1x{element}>")
+        alone = constants.to_xdsl(one, TensorType(self._attributes.type(element), [1]))
         return isinstance(alone, DenseIntOrFPElementsAttr) and self._is_read_alike(alone)
 
     def _resource(self, constant: DenseIntOrFPElementsAttr) -> str:

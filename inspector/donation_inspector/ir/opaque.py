@@ -7,7 +7,7 @@ operations for a symbol table: a `func.call` in a loop then looks for its functi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 
 from xdsl.dialects.builtin import UnregisteredAttr, UnregisteredOp
@@ -45,6 +45,7 @@ def dialects() -> dict[str, Callable[[], Dialect]]:
     return {name: partial(_make, name) for name in _ATTRIBUTES} | {Verbatim.name: lambda: Verbatim}
 
 
+@cache
 def _make(name: str) -> Dialect:
     attributes = [_attribute(f"{name}.{mnemonic}", is_type=False) for mnemonic in _ATTRIBUTES[name].split()]
     types = [_attribute(f"{name}.{mnemonic}", is_type=True) for mnemonic in _TYPES.get(name, "").split()]
