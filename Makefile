@@ -9,6 +9,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 OLDEST := .venv-oldest
+CUDA := .venv-cuda
 STATIC := inspector/donation_inspector/static
 PIP := -m pip install --quiet --disable-pip-version-check --no-input
 BUILD_BACKEND := hatchling editables
@@ -31,7 +32,7 @@ ifneq ($(LAB),0)
 endif
 
 .PHONY: test
-test: lint test-bundle test-frontend test-core test-oldest test-notebooks test-browser ## set up everything, then every test
+test: lint test-bundle test-frontend test-core test-oldest test-cuda test-notebooks test-browser ## set up everything, then every test
 
 .PHONY: bench
 bench: $(VENV)/.done-dev ## from trace to toggle: the ratios and their growth (compiles nothing)
@@ -42,12 +43,12 @@ bundle: widgets/node_modules/.done ## build the front end into $(STATIC), which 
 	@npm --prefix widgets run --silent build
 
 .PHONY: setup
-setup: $(VENV)/.done-dev $(OLDEST)/.done widgets/node_modules/.done ## everything that the tests need
+setup: $(VENV)/.done-dev $(OLDEST)/.done $(CUDA)/.done widgets/node_modules/.done ## everything that the tests need
 	@scripts/chromium.sh > /dev/null
 
 .PHONY: clean
 clean: ## remove everything that was installed or built, except the committed bundle
-	rm -rf $(VENV) $(OLDEST) widgets/node_modules build dist demo.html .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) $(CUDA) widgets/node_modules build dist demo.html .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 # ---- the parts of `make test`
 
@@ -71,11 +72,15 @@ test-frontend: widgets/node_modules/.done ## vitest
 
 .PHONY: test-core
 test-core: $(VENV)/.done-dev ## pytest and filecheck
-	JAX_PLATFORMS=cpu python -m pytest tests --ignore=tests/browser $(ARGS)
+	JAX_PLATFORMS=cpu python -m pytest tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
 
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
 	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo --ignore=tests/xla/targets $(ARGS)
+
+.PHONY: test-cuda
+test-cuda: $(VENV)/.done-dev $(CUDA)/.done ## programs for GPUs that are not here, by the compiler in jax's CUDA plugin
+	PYTHONPATH=$(CURDIR)/$(CUDA) JAX_PLATFORMS=cpu python -m pytest tests/xla/targets/cuda $(ARGS)
 
 .PHONY: test-notebooks
 test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they show
@@ -112,6 +117,13 @@ $(OLDEST)/.done: scripts/venv.sh pyproject.toml constraints-oldest.txt
 	@echo "installing the oldest jax and xdsl declared into $(OLDEST)"
 	@$(OLDEST)/bin/python $(PIP) -c constraints-oldest.txt $(BUILD_BACKEND)
 	@$(OLDEST)/bin/python $(PIP) -c constraints-oldest.txt --no-build-isolation -e '.[test]'
+	@touch $@
+
+# Packages beside those of $(VENV), not among them: where the plugin is, JAX looks for a GPU whenever it starts.
+$(CUDA)/.done: $(VENV)/.done-venv constraints-cuda.txt
+	@echo "installing jax's CUDA plugin into $(CUDA)"
+	@rm -rf $(CUDA)
+	@python $(PIP) --no-deps --target $(CUDA) -r constraints-cuda.txt
 	@touch $@
 
 $(VENV)/.done-node: $(VENV)/.done-venv scripts/node.sh
