@@ -119,7 +119,8 @@ def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_RE
     """
     applied = inspection.apply()
     memory = inspection.program_memory
-    arguments = inspection.arguments
+    compiled, runs = inspection.comparison, inspection.measurement
+    arguments = payload_buffers.decided(inspection, compiled, layouts)
     state = {
         "revision": revision,
         "headline": [{"text": part.text, "strong": part.strong} for part in headline.headline(inspection)],
@@ -147,7 +148,6 @@ def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_RE
         "pipeline": applied.pipeline,
         "error": None,
     }
-    compiled, runs = inspection.comparison, inspection.measurement
     return {
         "state": state,
         "curve": memory.bytes.astype("<f8").tobytes(),

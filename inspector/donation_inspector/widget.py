@@ -54,7 +54,7 @@ class DonationWidget(anywidget.AnyWidget):
         self._thread: threading.Thread | None = None
         self._layouts: dict[bytes, Layout] = {}
         if inspection.comparison is not None:
-            self._layouts.update(payload_buffers.read(inspection.comparison, self._layouts))
+            self._layouts.update(payload_buffers.read(inspection, inspection.comparison, self._layouts))
         super().__init__(
             **payload.once(inspection),
             **payload.current(inspection, self._revision, self._layouts),
@@ -108,7 +108,7 @@ class DonationWidget(anywidget.AnyWidget):
 
     def _compare_for(self, target: str | None, inspection: Inspection, **work: Any) -> Comparison:
         answer = inspection.compare(target, **work)
-        self._layouts.update(payload_buffers.read(answer, self._layouts))
+        self._layouts.update(payload_buffers.read(inspection, answer, self._layouts))
         return answer
 
     def _run(self, kind: str, work: Callable[..., Comparison | Measurement], inspection: Inspection) -> None:

@@ -105,8 +105,8 @@ def test_buffers_are_xlas_own_as_far_as_they_are_read(compared: di.Inspection) -
 
     answer = compared.comparison
     assert answer is not None
-    layouts = payload_buffers.read(answer, {})
-    assert payload_buffers.read(answer, layouts) == {}
+    layouts = payload_buffers.read(compared, answer, {})
+    assert payload_buffers.read(compared, answer, layouts) == {}
     made = payload.current(compared, 0, layouts)
     found = made["comparison"]
     json.dumps(found, allow_nan=False)
@@ -126,9 +126,41 @@ def test_buffers_are_xlas_own_as_far_as_they_are_read(compared: di.Inspection) -
         assert row["instructions"].split("\n") == [buffers.schedule[int(time)] for time in times]
         assert (row["peak"], row["peakAt"], row["reserved"]) == (buffers.peak, buffers.peak_at, buffers.reserved)
         assert row["peakInstruction"] == buffers.schedule[buffers.peak_at]
+        assert sum(one["bytes"] for one in row["classes"]) == buffers.peak
+        assert sum(one["bytes"] for one in row["contributors"]) + row["more"]["bytes"] == buffers.peak
         sizes = [one["bytes"] for one in row["contributors"]]
         assert sizes == sorted(sizes, reverse=True)
+        labels = {one["label"] for one in row["contributors"]}
+        assert {"state['m']", "state['v']", "x"} <= labels
+        assert all(label for label in labels)
         assert {one["class"] for one in row["contributors"]} <= set(payload.once(compared)["program"]["classes"])
+
+
+def swapped(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return b + 1, a * 2
+
+
+def test_an_alias_that_saves_nothing_has_its_verdict_and_its_copies() -> None:
+    square = jnp.ones((256, 256))
+    inspection = di.inspect(jax.jit(swapped, donate_argnums=(0, 1)), square, square * 2)
+    answer = inspection.compare()
+    assert payload.current(inspection, 0)["state"]["verdicts"] == ["aliased", "aliased"]  # nothing is read yet
+    made = payload.current(inspection, 0, payload_buffers.read(inspection, answer, {}))
+    assert made["state"]["verdicts"] == [str(argument.verdict) for argument in answer.arguments]
+    assert "aliased, saves nothing" in made["state"]["verdicts"]
+    found = made["comparison"]
+    none, jax_ = (found["buffers"][row["buffers"]] for row in found["variants"][:2])
+    assert none["copies"] == []
+    assert any(one["source"].startswith("test_payload.py:") for one in jax_["contributors"])
+    assert {row["argument"] for row in jax_["copies"]} == {
+        inspection.arguments[index].path for index, one in answer.outcomes.items() if one.copies
+    }
+    for row in jax_["copies"]:
+        outcome = next(
+            one for one in answer.outcomes.values() if inspection.arguments[one.argument].path == row["argument"]
+        )
+        assert row["bytes"] == sum(copy.nbytes for copy in outcome.copies) > 0
+        assert (row["sentence"], row["advice"]) == (outcome.sentence, outcome.advice)
 
 
 def test_every_compared_target_has_its_rows(compared: di.Inspection) -> None:

@@ -142,13 +142,14 @@ function buffersOf(sizes: Sizes, name: VariantName): [Buffers, Float64Array[]] {
         : [
             {
               argument: sizes.arguments[0]!.path,
-              result: "result[0]['emb']",
+              result: "result [0]['emb']",
               bytes: copied,
-              reader: "dot_general",
-              source: "/somewhere/train.py:41",
-              advice: "Compute the norm of the old value before the update, or leave it out of donate_argnames.",
+              sentence:
+                "dot_general (train.py:41) reads params['emb'], and result [0]['emb'], which add (train.py:44) makes, has to live in its buffer: the old value is copied first.",
+              advice: "Let dot_general (train.py:41) not need the old params['emb'] once add has made the new one.",
             },
           ],
+    moreCopies: { count: 0, bytes: 0 },
     spaces: [{ name: "main memory", peak, reserved: base + temp }],
     points: POINTS,
     instructions: Array.from({ length: POINTS }, (_, i) => `fusion.${i}`).join("\n"),

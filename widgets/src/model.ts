@@ -110,19 +110,20 @@ export interface Contributor {
   stack: string[];
   opName: string;
   instruction: string;
-  /** Times of the schedule, both included. */
-  start: number;
-  end: number;
+  /** Times of the schedule, both included; null where the bytes hold no value. */
+  start: number | null;
+  end: number | null;
 }
 
-/** Bytes that are copied because an argument and a result share a buffer. */
+/** An aliased argument that costs copies. */
 export interface Copied {
   argument: string;
   result: string;
+  /** Of all its copies. */
   bytes: number;
-  /** What still reads the argument's old value. */
-  reader: string;
-  source: string;
+  /** What still reads the argument's old value, where, and what XLA does about it. */
+  sentence: string;
+  /** What would avoid it. */
   advice: string;
 }
 
@@ -149,7 +150,9 @@ export interface Buffers {
   /** Most bytes first. */
   contributors: Contributor[];
   more: { count: number; bytes: number };
+  /** Those that save nothing first. */
   copies: Copied[];
+  moreCopies: { count: number; bytes: number };
   spaces: Space[];
   /** How many times `xla_curves` has of it, the peak among them. */
   points: number;

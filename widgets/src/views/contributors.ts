@@ -5,7 +5,7 @@ import { bytes, count, place, plural } from "../format";
 import type { Buffers, Contributor } from "../model";
 import { classOf } from "./bar";
 
-const FIRST = 8;
+const FIRST = 10;
 
 export interface Contributors {
   el: HTMLElement;
@@ -62,12 +62,13 @@ function row(one: Contributor, classes: readonly string[]): HTMLElement {
 }
 
 function detailsOf(one: Contributor): HTMLElement {
-  const live = `live from time ${count(one.start)} to ${count(one.end)}`;
+  const live = one.start === null || one.end === null ? "" : `live from time ${count(one.start)} to ${count(one.end)}`;
+  const facts = [one.instruction, one.type, live].filter((fact) => fact !== "");
   const lines = one.stack.length === 0 ? [h("li", {}, "no line of Python is known for it")] : one.stack.map(frame);
   return h(
     "div",
     { class: "di-contributor-details", "data-testid": "contributor-details" },
-    h("p", {}, h("code", {}, one.instruction), ` · ${one.type} · ${live}`),
+    h("p", {}, facts.length === 0 ? "These bytes hold no value now." : facts.join(" · ")),
     one.opName === "" ? null : h("p", {}, h("code", {}, one.opName)),
     h("ol", { class: "di-stack-frames" }, ...lines),
   );

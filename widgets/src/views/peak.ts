@@ -1,12 +1,12 @@
 /** What fills the device at XLA's peak: one sentence, one bar of the classes, the buffers by size. */
 
 import { button, h, setText } from "../dom";
-import { bytes, count, plural } from "../format";
+import { bytes, count } from "../format";
 import type { Buffers, Comparison, VariantName } from "../model";
 import { compiledFor, distinct, NAMES, shownAs } from "../variants";
 import { fillBar } from "./bar";
 import { contributorRows } from "./contributors";
-import { copies } from "./copies";
+import { copyRows } from "./copies";
 import type { Context, View } from "./view";
 
 const VARIANTS: VariantName[] = ["none", "jax", "pass"];
@@ -28,12 +28,12 @@ export function peakView(context: Context): View {
   const bar = h("div", {});
   const contributors = contributorRows(synced.program.classes);
   const facts = h("tbody", {});
-  const copied = h("div", { "data-testid": "copies" });
+  const copies = copyRows();
   const details = h(
     "div",
     { class: "di-columns di-wide-left" },
     contributors.el,
-    h("div", {}, copied, h("table", { class: "di-facts", "data-testid": "facts" }, facts)),
+    h("div", {}, copies.el, h("table", { class: "di-facts", "data-testid": "facts" }, facts)),
   );
   const shownParts = h("div", {}, fits, bar, details);
   const el = h(
@@ -90,8 +90,9 @@ export function peakView(context: Context): View {
 
   function fillFacts(buffers: Buffers): void {
     const rows: [string, string][] = [["reserved for the whole call", bytes(buffers.reserved)]];
-    if (buffers.padding !== null) rows.push(["padding", bytes(buffers.padding)]);
-    if (buffers.fragmentation !== null) rows.push(["fragmentation", bytes(buffers.fragmentation)]);
+    if (buffers.padding !== null) rows.push(["padding of the arrays", bytes(buffers.padding)]);
+    if (buffers.fragmentation !== null)
+      rows.push(["reserved beyond the peak (fragmentation)", bytes(buffers.fragmentation)]);
     rows.push(["constants, in the executable", bytes(buffers.constant)]);
     if (buffers.spaces.length > 1)
       for (const { name, peak, reserved } of buffers.spaces)
@@ -125,7 +126,7 @@ export function peakView(context: Context): View {
     bar.replaceChildren(...fillBar(buffers, synced.program.classes, found));
     contributors.fill(buffers);
     fillFacts(buffers);
-    copied.replaceChildren(...copies(buffers.copies, plural(buffers.copies.length, "copy", "copies")));
+    copies.fill(buffers);
   };
   return { el, update };
 }

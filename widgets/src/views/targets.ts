@@ -62,15 +62,17 @@ export function targetChooser(context: Context): Chooser {
     details,
     whyNotMeasured: () => (view.target === null ? "" : `${view.target} is not here: compiled, not run`),
     update(busy) {
+      select.disabled = busy;
       const found = synced.comparison();
       // What was asked for elsewhere is what the figures on the screen are for.
       if (found !== null && found.target !== followed) {
         followed = found.target;
+        // "tpu:v5e" was answered for "tpu:v5e:1x1"
+        if (view.target !== null && found.target.startsWith(`${view.target}:`)) return;
         view.target = found.here ? null : found.target;
       }
       if (view.target !== null) known(view.target);
       select.value = view.target ?? HERE;
-      select.disabled = busy;
     },
   };
 }
