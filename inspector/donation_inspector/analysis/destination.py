@@ -10,6 +10,8 @@ from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.ir import BlockArgument, Operation
 
+from donation_inspector.ir.size import nbytes
+
 
 def destination_argument(op: MaterializeInDestinationOp) -> BlockArgument | None:
     """The block argument that `op` writes, under its own type or another; None where it writes another value."""
@@ -17,6 +19,14 @@ def destination_argument(op: MaterializeInDestinationOp) -> BlockArgument | None
     if isinstance(dest.owner, UnrealizedConversionCastOp) and len(dest.owner.inputs) == 1:
         dest = dest.owner.inputs[0]
     return dest if isinstance(dest, BlockArgument) else None
+
+
+def fits_destination(op: MaterializeInDestinationOp, argument: BlockArgument) -> bool:
+    """Whether the value and the argument that `op` writes have one type, or take the same bytes and a cast says so."""
+    if op.source.type == argument.type:
+        return True
+    size = nbytes(op.source.type)
+    return op.dest is not argument and size is not None and size == nbytes(argument.type)
 
 
 def is_destination(op: Operation) -> bool:

@@ -23,21 +23,25 @@ class Level(IntEnum):
     IN_PLACE: the argument itself, one that nothing reads, or written by its only reader while that reads it.
     ORDERED: each other reader runs before the result is made, because that depends on it.
     LAST: nothing orders them, but the result can be made at the very end: it depends on no argument, or is a copy.
-    TOGETHER: another reader goes along the same index and may run in one kernel with what makes the result.
+    UPDATED: the result is the argument changed in place by a loop or an update, which copies it first for anyone else.
+    TOGETHER: the readers and what makes the result go along one index, and may run in one kernel.
     BEFORE: nothing orders them; in the program the last reader comes first.
     AFTER: nothing orders them; in the program a reader comes after the result.
-    FUSED: a reader needs the result, unless it reads the argument in a step of its own before.
+    MIXED: what makes the result reads the argument at another index, unless in a step of its own before.
+    FUSED: another reader needs the result, unless it reads the argument in a step of its own before.
     COPIED: a reader needs the result, or reads the argument while the result is written: both are live at once.
     """
 
     IN_PLACE = 0
     ORDERED = 1
     LAST = 2
-    TOGETHER = 3
-    BEFORE = 4
-    AFTER = 5
-    FUSED = 6
-    COPIED = 7
+    UPDATED = 3
+    TOGETHER = 4
+    BEFORE = 5
+    AFTER = 6
+    MIXED = 7
+    FUSED = 8
+    COPIED = 9
 
 
 class Interference:
@@ -90,6 +94,8 @@ class Interference:
             return Level.COPIED
         if readers.fused & bit:
             return Level.FUSED
+        if readers.values.get(value) is False:
+            return Level.MIXED
         assert value.step is not None
         unordered = [m for m in readers.values if m is not value and not readers.leads_to[m] & bit]
         if not unordered:
@@ -97,8 +103,11 @@ class Interference:
             return Level.ORDERED if others else Level.IN_PLACE
         if not self._depends_on_arguments[value.step.index]:
             return Level.LAST
-        if readers.values.get(value) and all(readers.values[m] for m in unordered):
-            return Level.TOGETHER
+        if readers.values.get(value):
+            if not self._fusible[value.step.index]:
+                return Level.UPDATED
+            if all(readers.values[m] and self._fusible[_step(m).index] for m in unordered):
+                return Level.TOGETHER
         last = max(_step(m).index for m in unordered)
         return Level.AFTER if last > value.step.index else Level.BEFORE
 
@@ -118,11 +127,11 @@ class Interference:
                 if not step.writes_over(operand, result.number):
                     copied |= self._bit(result)
         values = self._kernels(argument)
-        for value, aligned in values.items():
+        for value in values:
             step = _step(value)
             fused |= flow.needs[step.index]
             for result in step.results:
-                if result is not value or not aligned:
+                if result is not value:
                     fused |= self._bit(result)
         leads_to = {value: flow.leads_to[_step(value).index] for value in values}
         return _Readers(copied, fused, values, leads_to)

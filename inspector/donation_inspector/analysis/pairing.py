@@ -27,9 +27,11 @@ COSTS: Mapping[Level, int] = {
     Level.IN_PLACE: 0,
     Level.ORDERED: 1,
     Level.LAST: 2,
+    Level.UPDATED: 5,
     Level.TOGETHER: 6,
     Level.BEFORE: 12,
     Level.AFTER: 13,
+    Level.MIXED: 18,
     Level.FUSED: 20,
 }
 """What a pair costs where a likely copy costs 20; a certain one costs more than all other pairs together."""

@@ -15,9 +15,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from donation_inspector.analysis.destination import destination_argument
+from donation_inspector.analysis.destination import destination_argument, fits_destination
 from donation_inspector.analysis.overwriting import find_overwritten
-from donation_inspector.ir.size import nbytes
 
 
 def check_donated_buffers(func: FuncOp) -> None:
@@ -38,9 +37,7 @@ def check_donated_buffers(func: FuncOp) -> None:
         argument = destination_argument(op)
         if argument is None or argument.block is not func.body.block:
             raise _rejection(func, "a materialization has a destination that is no argument of the function.")
-        if argument.type != op.source.type and (
-            nbytes(argument.type) is None or nbytes(argument.type) != nbytes(op.source.type)
-        ):
+        if not fits_destination(op, argument):
             raise _rejection(func, f"{op.source.type} is written into argument {argument.index}, {argument.type}.")
     overwritten = find_overwritten(func)
     if overwritten is not None:

@@ -12,8 +12,9 @@ from itertools import takewhile
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, IRNode, Operation, Region, SSAValue
+from xdsl.ir import Attribute, IRNode, Operation, Region, SSAValue
 
+from donation_inspector.analysis.destination import destination_argument, fits_destination, is_destination
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
 from donation_inspector.ir.exporter import Materializations
@@ -125,7 +126,9 @@ def _compare_bodies(
     for index, op in enumerate(body):
         if index >= len(others) - 1 or not _is_same(op, others[index], same):
             return f"it changes the program at operation {index}, '{operation_name(op)}'", _trailing(others[:-1])
-    unlike = next((op for op in rest if not isinstance(op, MaterializeInDestinationOp)), None)
+    unlike = next(
+        (op for op in rest if not isinstance(op, MaterializeInDestinationOp) and not is_destination(op)), None
+    )
     if unlike is not None:
         return f"it adds '{operation_name(unlike)}' to the program", _trailing(rest)
     return None, _trailing(rest)
@@ -143,7 +146,7 @@ def _is_same(op: Operation, other: Operation, same: _Same) -> bool:
 
 
 def _trailing(operations: Sequence[Operation]) -> tuple[MaterializeInDestinationOp, ...]:
-    found = takewhile(lambda op: isinstance(op, MaterializeInDestinationOp), reversed(operations))
+    found = takewhile(lambda op: isinstance(op, MaterializeInDestinationOp) or is_destination(op), reversed(operations))
     return tuple(op for op in reversed(tuple(found)) if isinstance(op, MaterializeInDestinationOp))
 
 
@@ -174,8 +177,8 @@ def _written(
         result = next(own, first_before.get(op.source))
         if result is None and all_still_there and op.result is not None:
             result = first_after.get(op.result)
-        dest = op.dest
-        written.append(None if result is None or not isinstance(dest, BlockArgument) else (dest.index, result))
+        dest = destination_argument(op)
+        written.append(None if result is None or dest is None else (dest.index, result))
     return written
 
 
@@ -188,10 +191,10 @@ def _why_unlike_aliases(
 ) -> str | None:
     first_result: dict[int, int] = {}
     for op, pair in zip(added, written, strict=True):
-        source, dest = op.source, op.dest
-        if not isinstance(dest, BlockArgument) or dest.block is not after.body.block:
+        source, dest = op.source, destination_argument(op)
+        if dest is None or dest.block is not after.body.block:
             return "it materializes into a value that is no argument of the function"
-        if source.type != dest.type:
+        if not fits_destination(op, dest):
             return f"it materializes {source.type} into argument {dest.index}, which is {dest.type}"
         if pair is None:
             return f"it writes a value into argument {dest.index} that the function does not return"

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, i32
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, UnrealizedConversionCastOp, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation
+from xdsl.ir import Attribute, Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
+from donation_inspector.analysis.destination import destination_argument, fits_destination, is_destination
 from donation_inspector.ir.entry import ALIAS, DONOR
 from donation_inspector.passes.flags import argument_attributes
 
@@ -30,7 +31,7 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
     Raises DiagnosticException, and changes nothing, when
     - the function has several blocks;
     - a destination is no argument of the function, or is written twice, or already carries a donation flag;
-    - source and destination differ in type;
+    - source and destination differ in type, unless a cast of the argument to the source's type takes the same bytes;
     - a materialization does not feed the return alone, or other operations stand between it and the return;
     - an argument that is not written already claims the same result.
     """
@@ -54,8 +55,12 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
     for op in found:
         assert op.result is not None
         op.result.replace_all_uses_with(op.source)
+        cast = op.dest.owner
         op.detach()
         op.erase()
+        if isinstance(cast, UnrealizedConversionCastOp) and cast.results[0].first_use is None:
+            cast.detach()
+            cast.erase()
     for position, result in aliases.items():
         flags[position][ALIAS] = IntegerAttr(result, i32)
     func.arg_attrs = ArrayAttr([DictionaryAttr(attributes) for attributes in flags])
@@ -72,11 +77,14 @@ def _single_block(func: FuncOp, first: MaterializeInDestinationOp) -> tuple[Bloc
 
 
 def _written_argument(op: MaterializeInDestinationOp, block: Block) -> int:
-    if not isinstance(op.dest, BlockArgument) or op.dest.block is not block:
+    argument = destination_argument(op)
+    if argument is None or argument.block is not block:
         raise _refusal(op, "destination is not an argument of the function")
-    if op.source.type != op.dest.type:
-        raise _refusal(op, f"source is {op.source.type}, but destination, argument {op.dest.index}, is {op.dest.type}")
-    return op.dest.index
+    if not fits_destination(op, argument):
+        raise _refusal(
+            op, f"source is {op.source.type}, but destination, argument {argument.index}, is {argument.type}"
+        )
+    return argument.index
 
 
 def _returned_position(op: MaterializeInDestinationOp, terminator: ReturnOp) -> int:
@@ -85,7 +93,7 @@ def _returned_position(op: MaterializeInDestinationOp, terminator: ReturnOp) -> 
     if any(use.operation is not terminator for use in op.result.uses):
         raise _refusal(op, "result is used by another operation than the return")
     follower: Operation | None = op.next_op
-    while isinstance(follower, MaterializeInDestinationOp):
+    while follower is not None and (isinstance(follower, MaterializeInDestinationOp) or is_destination(follower)):
         follower = follower.next_op
     if follower is not terminator:
         assert follower is not None
