@@ -1,4 +1,4 @@
-"""From the shell: `donation-inspector inspect FILE`, the report on a file; `donation-inspector measure FILE`, run it.
+"""From the shell: `inspect FILE`, the report on a file; `measure FILE`, run it; `corpus FOLDER`, passes on many files.
 
 A file is MLIR (text or bytecode) or what `Inspection.save` wrote.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
 import pathlib
 import sys
@@ -14,34 +15,32 @@ import zipfile
 from collections.abc import Sequence
 from typing import Any, TextIO, cast
 
-from donation_inspector import __version__
+from donation_inspector import __version__, corpus
 from donation_inspector.applying import REAL_PASS
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection, inspect_ir, load
+from donation_inspector.progress import reported
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; 0 when there is a report, 1 when there is only an error."""
+    """Run the command line; 0 when there is a report, 1 when there is only an error or a corpus has a gap."""
     options = _parser().parse_args(arguments)
     stdout: TextIO = sys.stdout
     if isinstance(stdout, io.TextIOWrapper):
         # a terminal without UTF-8 still gets its report
         cast("io.TextIOWrapper[Any]", stdout).reconfigure(errors="replace")
     try:
-        inspection = options.run(options)
-        report = inspection.report()
-        if options.html:
-            inspection.to_html(options.html)
+        text, complete = options.run(options)
     except DonationInspectorError as error:
         return _fail(str(error))
     except OSError as error:
-        return _fail(f"{options.html} cannot be written: {error.strerror}.")
+        return _fail(f"{error.filename} cannot be written: {error.strerror}.")
     try:
-        print(report, flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         # whoever reads has seen enough (`| head`); Python must not try again when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return 0 if complete else 1
 
 
 def _fail(message: str) -> int:
@@ -49,23 +48,39 @@ def _fail(message: str) -> int:
     return 1
 
 
-def _inspect(options: argparse.Namespace) -> Inspection:
+def _corpus(options: argparse.Namespace) -> tuple[str, bool]:
+    pipelines = options.pipeline or [REAL_PASS]
+    with reported(None, f"corpus {options.folder}") as progress:
+        result = corpus.run(options.folder, pipelines, compile=not options.no_compile, progress=progress)
+    if options.json:
+        options.json.write_text(json.dumps(result.to_dict(), indent=2) + "\n", encoding="utf-8")
+    return str(result), result.complete
+
+
+def _report(inspection: Inspection, options: argparse.Namespace) -> tuple[str, bool]:
+    text = inspection.report()
+    if options.html:
+        inspection.to_html(options.html)
+    return text, True
+
+
+def _inspect(options: argparse.Namespace) -> tuple[str, bool]:
     inspection = _opened(options)
     targets: list[str | None] = [*([None] if options.compare else []), *(options.target or [])]
     if len(targets) == 1:
         inspection.compare(targets[0], fits=options.fits)
     elif targets:
         inspection.compare(targets, fits=options.fits)
-    return inspection
+    return _report(inspection, options)
 
 
-def _measure(options: argparse.Namespace) -> Inspection:
+def _measure(options: argparse.Namespace) -> tuple[str, bool]:
     # This process only asks; what it took of a GPU would be missing in the ones that run.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     inspection = _opened(options)
     inspection.compare()
     inspection.measure(inputs="generated", runs=options.runs, timeout=options.timeout)
-    return inspection
+    return _report(inspection, options)
 
 
 def _opened(options: argparse.Namespace) -> Inspection:
@@ -101,4 +116,17 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("-p", "--pipeline", help=f"as for xdsl-opt (default: {REAL_PASS}, or the saved one)")
         command.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")
         command.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
+    many = commands.add_parser("corpus", help="what pipelines make of every program in a folder, as a table")
+    many.set_defaults(run=_corpus)
+    many.add_argument(
+        "folder", type=pathlib.Path, help=f"with {', '.join(corpus.SUFFIXES)} files, in folders of it too"
+    )
+    many.add_argument(
+        "-p",
+        "--pipeline",
+        action="append",
+        help=f"as for xdsl-opt; give it several times (default: {REAL_PASS})",
+    )
+    many.add_argument("--no-compile", action="store_true", help="leave out XLA's totals")
+    many.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything as JSON too")
     return parser
