@@ -166,6 +166,12 @@ class Comparison:
         return explain_aliases(none.buffers, donating.buffers, donating.signature).outcomes
 
     @property
+    def shown(self) -> Variant | None:
+        """The variant that is spoken of: as JAX donates, else without donation; None where XLA made neither."""
+        made = (self.variants[name] for name in ("jax", "none"))
+        return next((variant for variant in made if variant.module is not None), None)
+
+    @property
     def compiled_saved(self) -> int | None:
         """Bytes per device that the pass's pairs save against no donation, by XLA's totals; None when unknown."""
         return self.saved("pass")

@@ -9,6 +9,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from donation_inspector.attribution.links import Links
     from donation_inspector.attribution.peak import Peak
     from donation_inspector.attribution.roles import Roles
     from donation_inspector.signature import Signature
@@ -23,6 +26,7 @@ class CompiledModule:
         self.signature = signature
         # each space once, for as long as this module lives
         self.peak_in = cache(self._peak_in)
+        self._links: Links | None = None
 
     @cached_property
     def buffers(self) -> Buffers:
@@ -38,6 +42,17 @@ class CompiledModule:
         from donation_inspector.attribution.roles import Roles
 
         return Roles(Flow(self.buffers), self.signature)
+
+    def links(self, names: Sequence[str], lines: Sequence[int], columns: Sequence[int]) -> Links:
+        """It joined with the operations of the StableHLO that it was compiled from, which are always the same.
+
+        Raises CompileError as `buffers` does.
+        """
+        from donation_inspector.attribution.links import Links
+
+        if self._links is None:
+            self._links = Links(self.roles.flow, names, lines, columns)
+        return self._links
 
     def _peak_in(self, color: int) -> Peak | None:
         """The peak of a memory space; None where nothing is laid there. Raises CompileError as `buffers` does."""

@@ -81,18 +81,10 @@ def details(inspection: Inspection) -> str:
     return sentence + "".join(_lacking(inspection, variant) for variant in (jax, made))
 
 
-def shown_variant(inspection: Inspection) -> Variant | None:
-    """The compiled variant that is spoken of: as JAX donates, else without donation; None where nothing is compiled."""
-    comparison = inspection.comparison
-    if comparison is None:
-        return None
-    variants = [comparison.variants[name] for name in ("jax", "none")]
-    return next((variant for variant in variants if variant.hlo is not None), None)
-
-
 def peak_sentence(inspection: Inspection) -> str | None:
     """What fills the device at the peak of XLA's schedule; None before it is compiled."""
-    variant = shown_variant(inspection)
+    comparison = inspection.comparison
+    variant = None if comparison is None else comparison.shown
     peak = None if variant is None else variant.peak
     return None if peak is None else describe.sentence(peak)
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
-from donation_inspector import compiling, saved
+from donation_inspector import compiling, saved, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -31,6 +31,7 @@ from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
+from donation_inspector.where import Where
 from donation_inspector.xla import modules
 from donation_inspector.xla.targets import Target, Targets, listed, resolve
 
@@ -328,6 +329,20 @@ class Inspection:
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._case(None))
+
+    def where(self, asked: str | int) -> Where:
+        """What a line of Python, a value, an instruction of XLA's or an argument has to do with the others.
+
+        `asked` is "train.py:41" or 41, "cell:3" in a notebook's cell; "%12"; "fusion.3"; "params['w']". XLA's side is
+        that of the compiled variant which the report speaks of, and there after `compare`.
+
+        Raises:
+          PathError: there is no such thing; the message names the near ones.
+        """
+        comparison = self.comparison
+        shown = comparison and comparison.shown
+        with self._subject.lock:
+            return where.find(self._subject, shown.module if shown else None, asked)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Write the program, its donation and what was compiled and measured to one file, by habit `*.di`.

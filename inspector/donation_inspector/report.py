@@ -136,7 +136,8 @@ def _compiled_rows(inspection: Inspection) -> Rows:
 
 def _peak_rows(inspection: Inspection) -> tuple[Rows, Rows]:
     """The classes at the peak of XLA's schedule, and the largest contributors."""
-    variant = headline.shown_variant(inspection)
+    comparison = inspection.comparison
+    variant = None if comparison is None else comparison.shown
     peak = None if variant is None else variant.peak
     if peak is None:
         return [], []
@@ -155,7 +156,8 @@ def _share(part: int, whole: int) -> str:
 
 def _curves_line(inspection: Inspection) -> str | None:
     """What the schedule of XLA needs, holds and reserves."""
-    comparison, variant = inspection.comparison, headline.shown_variant(inspection)
+    comparison = inspection.comparison
+    variant = None if comparison is None else comparison.shown
     buffers = None if variant is None else variant.buffers
     if comparison is None or variant is None or buffers is None:
         return None

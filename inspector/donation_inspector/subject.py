@@ -18,6 +18,7 @@ from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
 from donation_inspector.signature import Donation, Signature
+from donation_inspector.where import Places
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
@@ -180,6 +181,12 @@ class Subject:
         """Live ranges with nothing donated."""
         with self.lock:
             return LiveRanges(self.func, names=self.argument_paths)
+
+    @cached_property
+    def places(self) -> Places:
+        """Where its operations come from."""
+        with self.lock:
+            return Places(self)
 
     @cached_property
     def memory(self) -> MemoryCurve:
