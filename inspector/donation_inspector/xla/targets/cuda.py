@@ -80,7 +80,10 @@ def why_not() -> str | None:
     )
     assembler = shutil.which("ptxas") is not None or any((root / "bin/ptxas").exists() for root in roots)
     if not assembler or not any((root / "nvvm/libdevice/libdevice.10.bc").exists() for root in roots):
-        return f"XLA calls CUDA's ptxas and libdevice, which are not installed. Install them: {_EXTRA}"
+        return (
+            f"XLA calls CUDA's ptxas and libdevice, which are not installed. Install them: {_EXTRA}, "
+            "or set CUDA_ROOT to the folder of a CUDA toolkit before jax is imported"
+        )
     return None
 
 
