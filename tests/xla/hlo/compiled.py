@@ -84,3 +84,13 @@ def answer(program: str) -> Answer:
 def buffers(program: str) -> Buffers:
     """Ours of one of PROGRAMS."""
     return read_buffers(answer(program).proto)
+
+
+def ours_in_time(ours: Buffers) -> dict[tuple[str, tuple[int, ...]], tuple[int, int]]:
+    """Our ranges in the form of `Answer.ranges`: what runs inside one instruction has none of XLA's."""
+    timed = set(ours.schedule)
+    return {
+        (buffer.instruction, buffer.index): (buffer.start, buffer.end)
+        for buffer in ours.live_ranges
+        if buffer.instruction in timed
+    }

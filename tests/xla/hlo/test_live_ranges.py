@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from xla.hlo.compiled import PROGRAMS, answer, buffers
+from xla.hlo.compiled import PROGRAMS, answer, buffers, ours_in_time
 
 CONSTRUCTS = {
     *("while", "conditional", "call", "fusion", "custom-call", "copy", "tuple", "get-tuple-element", "bitcast"),
@@ -21,17 +21,12 @@ def test_live_ranges_are_xlas_own(program: str) -> None:
     xla, ours = answer(program), buffers(program)
     assert ours.schedule == xla.schedule
     assert xla.ranges
-    # what runs inside one instruction has no range of XLA's
-    timed = set(xla.schedule)
-    assert {
-        (buffer.instruction, buffer.index): (buffer.start, buffer.end)
-        for buffer in ours.live_ranges
-        if buffer.instruction in timed
-    } == xla.ranges
+    assert ours_in_time(ours) == xla.ranges
 
 
 def test_the_programs_are_many_and_use_every_construct() -> None:
-    assert len(PROGRAMS) >= 120
+    equal = [program for program in PROGRAMS if ours_in_time(buffers(program)) == answer(program).ranges]
+    assert len(equal) >= 120
     used = Counter(
         opcode for program in PROGRAMS for opcode in re.findall(r" = .*? ([a-z][a-z-]*)\(", answer(program).text)
     )
