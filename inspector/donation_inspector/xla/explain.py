@@ -41,6 +41,17 @@ def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     return f"{name} cannot be traced: {kind}: {essence(message)}{where}" + (f"\n{advice}" if advice else "")
 
 
+def platform_failure(name: str, platform: str, error: BaseException) -> str:
+    """The message for a function that JAX lowers for the devices that are here, and not for another platform."""
+    message = essence(shown(str, error))
+    if "is different from the lowering platform" in message:
+        return (
+            f"{name} cannot be lowered for {platform}: it calls back into Python (jax.debug.print, jax.pure_callback, "
+            "io_callback), and JAX lowers that for a device that is here alone. Leave the call out for this target."
+        )
+    return f"{name} cannot be lowered for {platform}: {type(error).__name__}: {message}"
+
+
 def shown(how: Callable[[Any], str], value: Any) -> str:
     """`str(value)` or `repr(value)`; the user's own `__str__` may raise, and must not hide what is told about it."""
     try:

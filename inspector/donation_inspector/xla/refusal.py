@@ -20,6 +20,8 @@ _NO_ROOM = (
     re.compile(rf"exceeds available HBM \({_SIZE}\)"),
     re.compile(rf"Used [\d.]+[KMGT]? of {_SIZE} hbm\."),
 )
+# as a TPU's compiler and a GPU's say it
+_UNKNOWN = re.compile(r"Custom emitter for (\S+) not found|No FFI handler registered for (\S+) on a platform")
 _CODE = re.compile(r"^(?:[A-Z_]+: )+")
 _LONGEST = 600
 
@@ -90,6 +92,13 @@ def _for_people(program: Program, message: str) -> str:
         return (
             f"The program calls {missing[0]!r}, which only the process that traced it has registered: "
             "a fresh process cannot compile it."
+        )
+    unknown = _UNKNOWN.search(message)
+    if unknown is not None and not program.target.here:
+        called = unknown[1] or unknown[2]
+        return (
+            f"The module calls {called!r}, which {program.target.name} does not have: it was lowered for another "
+            "platform. Give the function and its arguments, and it is lowered for this one."
         )
     return f"XLA refused the module: {message.strip() if program.target.here else _short(message)}"
 

@@ -179,18 +179,25 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
 
 
 def lower_stage(staged: Stage, platform: str | None) -> jax.stages.Lowered:
-    """Lower a traced function for a platform; None is that of its devices, and the default one where it has none."""
+    """Lower a traced function for a platform; None is that of its devices, and the default one where it has none.
+
+    Raises:
+        TraceError: JAX lowers it for the devices that are here, and not for that platform.
+    """
     traced: Any = staged.traced
-    if platform is None:
+    if platform is not None:
         try:
-            return traced.lower()
-        except ValueError as error:
-            # with abstract meshes alone there are no devices that could tell
-            if "AbstractMesh" not in str(error):
-                raise
-            backend: Any = internals.backends.get_backend()
-            platform = getattr(backend, "_raw_platform", backend.platform)
-    return traced.lower(lowering_platforms=(platform,))
+            return traced.lower(lowering_platforms=(platform,))
+        except Exception as error:
+            raise TraceError(explain.platform_failure(staged.name, platform, error)) from error
+    try:
+        return traced.lower()
+    except ValueError as error:
+        # with abstract meshes alone there are no devices that could tell
+        if "AbstractMesh" not in str(error):
+            raise
+    backend: Any = internals.backends.get_backend()
+    return traced.lower(lowering_platforms=(getattr(backend, "_raw_platform", backend.platform),))
 
 
 def attempt(name: str, step: Callable[..., Any], args: Args, kwargs: Kwargs, function: Any = None) -> Any:
