@@ -161,23 +161,38 @@ class Flow:
     def origin(self, buffer: BufferLiveRange) -> OpMetadata | None:
         """JAX's name and place of a value: of the part of a fusion that makes it, where the fusion has several.
 
-        None where nothing on the way has a name: XLA made it up.
+        What a loop carries is named in the loop or before it; what XLA made up takes the name of what it is read for.
+        None where neither has one.
         """
         found = self.fusions.origin(self.instruction(buffer), buffer.index)
         seen, todo = {buffer.id}, [buffer.id]
         while found is None and todo:
-            # what a loop carries is named in the loop or before it
             for other in self._sources[todo.pop()]:
                 if found is None and other not in seen:
                     source = self.by_id[other]
                     found = self.fusions.origin(self.instruction(source), source.index)
                     seen.add(other)
                     todo.append(other)
-        return found
+        return found or self._read_for(buffer)
 
     def running(self, time: int) -> OpMetadata | None:
         """JAX's name and place of the instruction that runs at a time."""
-        return self.fusions.origin(self.module.instructions[self.schedule.order[time]], ())
+        instruction = self.module.instructions[self.schedule.order[time]]
+        found = self.fusions.origin(instruction, ())
+        made = self.made_by(instruction) if found is None else []
+        return next((origin for buffer in made if (origin := self.origin(buffer)) is not None), found)
+
+    def _read_for(self, buffer: BufferLiveRange) -> OpMetadata | None:
+        seen, todo = {buffer.id}, [buffer]
+        for value in todo:
+            for use in self.uses[value.id]:
+                found = self.fusions.origin(use.instruction, ())
+                if found is not None:
+                    return found
+                new = [made for made in self.made_by(use.instruction) if made.id not in seen]
+                seen.update(made.id for made in new)
+                todo += new
+        return None
 
     def _enter(self, instruction: HloInstructionProto, time: int) -> None:
         opcode = instruction.opcode

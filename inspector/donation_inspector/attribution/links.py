@@ -2,7 +2,8 @@
 
 XLA keeps JAX's name stack and Python stack of each operation, in fusions too, so that the two sides join on (name,
 line, column): many to many. The operations of a function that XLA has inlined are named from that function on, and what
-only its call is known by is named like the beginning of what XLA made of it.
+only its call is known by is named like the beginning of what XLA made of it. What XLA has folded into something else of
+the same expression leads there.
 """
 
 from __future__ import annotations
@@ -33,19 +34,18 @@ class Links:
 
     def __init__(self, flow: Flow, names: Sequence[str], lines: Sequence[int], columns: Sequence[int]) -> None:
         self._flow = flow
-        self._names, self._lines = names, lines
+        self._names, self._lines, self._columns = names, lines, columns
         self._at: dict[tuple[int, int], dict[str, list[int]]] = {}
         for op, (name, line, column) in enumerate(zip(names, lines, columns, strict=True)):
             if name:
                 self._at.setdefault((line, column), {}).setdefault(name, []).append(op)
         self._origins_inside: dict[int, frozenset[_Origin]] = {}
         self._stacks: dict[int, tuple[Frame, ...]] = {0: ()}
-        self._ops: dict[_Origin, tuple[int, ...]] = {}
 
     def ops_of_hlo(self, instruction: str) -> tuple[int, ...]:
         """The rows of the operations that an instruction of the schedule computes. Raises KeyError for another name."""
         origins = self._origins_of(self._instructions[instruction])
-        return tuple(sorted({op for origin in origins for op in self._ops_of(origin)}))
+        return tuple(sorted({op for origin in origins for op in self._ops_by_origin[origin]}))
 
     def hlo_of_op(self, op: int) -> tuple[str, ...]:
         """The instructions that compute an operation, in the order of the schedule."""
@@ -105,10 +105,25 @@ class Links:
         return found
 
     @cached_property
+    def _ops_by_origin(self) -> dict[_Origin, list[int]]:
+        found = {origin: list(self._find_ops(*origin)) for origin in self._hlo_by_origin}
+        scopes: defaultdict[tuple[str, int, int], list[_Origin]] = defaultdict(list)
+        for name, stack in found:
+            frame = self._frame(stack)
+            if frame is not None:
+                scopes[_scope(name), frame.line, frame.column].append((name, stack))
+        known = {op for ops in found.values() for op in ops}
+        for op, (name, line, column) in enumerate(zip(self._names, self._lines, self._columns, strict=True)):
+            if op not in known and line:
+                for origin in scopes.get((_scope(name), line, column), ()):
+                    found[origin].append(op)
+        return found
+
+    @cached_property
     def _origins_by_op(self) -> dict[int, list[_Origin]]:
         found: defaultdict[int, list[_Origin]] = defaultdict(list)
-        for origin in self._hlo_by_origin:
-            for op in self._ops_of(origin):
+        for origin, ops in self._ops_by_origin.items():
+            for op in ops:
                 found[op].append(origin)
         return found
 
@@ -145,15 +160,13 @@ class Links:
             self._origins_inside[computation] = known
         return known
 
-    def _ops_of(self, origin: _Origin) -> tuple[int, ...]:
-        known = self._ops.get(origin)
-        if known is None:
-            known = self._ops[origin] = self._find_ops(*origin)
-        return known
+    def _frame(self, stack: int) -> Frame | None:
+        """The frame that `ir.location.source` takes: the user's innermost, the innermost where there is none."""
+        frames = self._stack(stack)
+        return user_frame(frames) or (frames[0] if frames else None)
 
     def _find_ops(self, name: str, stack: int) -> tuple[int, ...]:
-        frames = self._stack(stack)
-        frame = user_frame(frames) or (frames[0] if frames else None)
+        frame = self._frame(stack)
         if frame is not None:
             here = self._at.get((frame.line, frame.column), _NOTHING)
             parts = name.split("/")
@@ -162,7 +175,7 @@ class Links:
                 found = here.get("/".join(parts[start:]))
                 if found:
                     return tuple(found)
-        return self._find_call(name, frames)
+        return self._find_call(name, self._stack(stack))
 
     def _find_call(self, name: str, frames: Sequence[Frame]) -> tuple[int, ...]:
         """The call, loop or branch that the operation runs in: named like its beginning, at one of its frames."""
@@ -174,3 +187,8 @@ class Links:
             if found:
                 return tuple(sorted(found))
         return ()
+
+
+def _scope(name: str) -> str:
+    """What an operation's name is in: `jit(f)/jvp()` for `jit(f)/jvp()/tanh`."""
+    return name.rpartition("/")[0]
