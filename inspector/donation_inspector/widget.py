@@ -108,6 +108,7 @@ class DonationWidget(anywidget.AnyWidget):
 
     def _compare_for(self, target: str | None, inspection: Inspection, **work: Any) -> Comparison:
         answer = inspection.compare(target, **work)
+        self.job = payload.job("compare", step=0, steps=0, label="reading XLA's buffers")
         self._layouts.update(payload_buffers.read(inspection, answer, self._layouts))
         return answer
 
