@@ -114,7 +114,7 @@ class FromSaved:
 def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozenset[int]], pipeline: str) -> None:
     """Write a subject down; `donated` are the sets whose decision is kept, the present one first.
 
-    Raises OSError where the file cannot be written.
+    Raises IRError where the file cannot be written.
     """
     origin = subject.origin
     packed = origin.program(origin.module, None)
@@ -139,12 +139,15 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         "compiled": [_compiled_of(key, result, hlos) for key, result in subject.compiled.items()],
         "measurements": [_measurement_of(key, answer) for key, answer in subject.measurements.items()],
     }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_STATE, json.dumps(state))
-        archive.writestr(_MODULE, source.bytecode(origin.module))
-        archive.writestr(_OPTIONS, packed.compile_options)
-        for number, hlo in enumerate(hlos):
-            archive.writestr(_hlo_name(number), hlo)
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(_STATE, json.dumps(state))
+            archive.writestr(_MODULE, source.bytecode(origin.module))
+            archive.writestr(_OPTIONS, packed.compile_options)
+            for number, hlo in enumerate(hlos):
+                archive.writestr(_hlo_name(number), hlo)
+    except OSError as error:
+        raise IRError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
