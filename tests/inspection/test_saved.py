@@ -131,7 +131,7 @@ def _empty_zip(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "cannot be read"),
+        (lambda _path: None, "cannot be read"),
         (lambda path: path.write_text("module {}"), "is no saved Inspection"),
         (_empty_zip, "is no saved Inspection"),
         (_other_format, r"has format 99 of donation_inspector.*9\.9"),
