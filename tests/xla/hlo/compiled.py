@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import warnings
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -94,3 +95,28 @@ def ours_in_time(ours: Buffers) -> dict[tuple[str, tuple[int, ...]], tuple[int, 
         for buffer in ours.live_ranges
         if buffer.instruction in timed
     }
+
+
+def sizes(ours: Buffers) -> dict[str, int]:
+    """Bytes of our allocations of each kind; an aliased parameter is of the kind "alias" alone."""
+    by_kind: defaultdict[str, int] = defaultdict(int)
+    for allocation in ours.allocations:
+        by_kind["alias" if allocation.aliased else allocation.kind] += allocation.nbytes
+    return by_kind
+
+
+def as_memory(ours: Buffers) -> tuple[int, int, int, int]:
+    """Our allocations as `CompiledMemoryStats` counts them: argument, output, alias, temp."""
+    found = sizes(ours)
+    alias = found["alias"]
+    return alias + found["parameter"], alias + found["output"], alias, found["temp"]
+
+
+def memory_of(stats: Any) -> tuple[int, int, int, int]:
+    """XLA's own, in the same order."""
+    return (
+        stats.argument_size_in_bytes,
+        stats.output_size_in_bytes,
+        stats.alias_size_in_bytes,
+        stats.temp_size_in_bytes,
+    )

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
 import pytest
 
-from xla.hlo.compiled import PROGRAMS, answer, buffers
+from xla.hlo.compiled import PROGRAMS, answer, as_memory, buffers, memory_of, sizes
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_allocations_add_up_to_the_memory(program: str) -> None:
-    memory, ours = answer(program).memory, buffers(program)
-    sizes: defaultdict[str, int] = defaultdict(int)
-    for allocation in ours.allocations:
-        sizes["alias" if allocation.aliased else allocation.kind] += allocation.nbytes
-    assert sizes["alias"] == memory.alias_size_in_bytes
-    assert sizes["alias"] + sizes["parameter"] == memory.argument_size_in_bytes
-    assert sizes["alias"] + sizes["output"] == memory.output_size_in_bytes
-    assert sizes["temp"] == memory.temp_size_in_bytes
-    assert ours.reserved == (
-        memory.argument_size_in_bytes
-        + memory.output_size_in_bytes
-        - memory.alias_size_in_bytes
-        + memory.temp_size_in_bytes
-    )
-    assert ours.spaces[0].constant == sizes["constant"]
+    memory, ours = memory_of(answer(program).memory), buffers(program)
+    assert as_memory(ours) == memory
+    argument, output, alias, temp = memory
+    assert ours.reserved == argument + output - alias + temp
+    assert ours.spaces[0].constant == sizes(ours)["constant"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
 import pytest
 
+from xla.hlo.compiled import as_memory, memory_of, ours_in_time
 from xla.targets.cuda.compiled import PROGRAMS, answer, buffers
 
 # What XLA makes for a GPU and not for a CPU among it.
@@ -22,31 +22,16 @@ def test_live_ranges_are_xlas_own(program: str) -> None:
     xla, ours = answer(program), buffers(program)
     assert ours.schedule == xla.schedule
     assert xla.ranges
-    timed = set(xla.schedule)
-    assert {
-        (buffer.instruction, buffer.index): (buffer.start, buffer.end)
-        for buffer in ours.live_ranges
-        if buffer.instruction in timed
-    } == xla.ranges
+    assert ours_in_time(ours) == xla.ranges
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_allocations_add_up_to_the_memory(program: str) -> None:
-    memory, ours = answer(program).memory, buffers(program)
-    sizes: defaultdict[str, int] = defaultdict(int)
-    for allocation in ours.allocations:
-        assert allocation.color == 0
-        sizes["alias" if allocation.aliased else allocation.kind] += allocation.nbytes
-    assert sizes["alias"] == memory.alias_size_in_bytes
-    assert sizes["alias"] + sizes["parameter"] == memory.argument_size_in_bytes
-    assert sizes["alias"] + sizes["output"] == memory.output_size_in_bytes
-    assert sizes["temp"] == memory.temp_size_in_bytes
-    assert ours.reserved == (
-        memory.argument_size_in_bytes
-        + memory.output_size_in_bytes
-        - memory.alias_size_in_bytes
-        + memory.temp_size_in_bytes
-    )
+    memory, ours = memory_of(answer(program).memory), buffers(program)
+    assert as_memory(ours) == memory
+    assert {allocation.color for allocation in ours.allocations} == {0}
+    argument, output, alias, temp = memory
+    assert ours.reserved == argument + output - alias + temp
 
 
 def test_the_programs_are_many_and_use_every_construct() -> None:
