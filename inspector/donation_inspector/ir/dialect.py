@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from typing import ClassVar
 
 from xdsl.context import Context
@@ -33,22 +32,6 @@ class VerbatimType(ParametrizedAttribute, TypeAttribute):
 
 
 Verbatim = Dialect("verbatim", [], [VerbatimAttr, VerbatimType])
-
-_WRITTEN = re.compile(rf'(?:#{VerbatimAttr.name}|!{VerbatimType.name})<"((?:[^"\\]|\\.)*)">')
-_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)")
-
-
-def without_verbatim(text: str) -> str:
-    """A module's text as MLIR reads it: what xDSL could not represent stands there as itself again."""
-    return _WRITTEN.sub(lambda written: _unescaped(written[1]), text)
-
-
-def _unescaped(literal: str) -> str:
-    def byte(escaped: re.Match[bytes]) -> bytes:
-        code = escaped[1]
-        return bytes.fromhex(code.decode()) if len(code) == 2 else {b"n": b"\n", b"t": b"\t"}.get(code, code)
-
-    return _ESCAPED.sub(byte, literal.encode()).decode()
 
 
 def to_text(attribute: Attribute) -> str:

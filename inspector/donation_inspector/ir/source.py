@@ -14,8 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from donation_inspector.errors import IRError
-from donation_inspector.ir import native, resources
-from donation_inspector.ir.dialect import without_verbatim
+from donation_inspector.ir import native, printed
 
 _BYTECODE = b"ML\xefR"
 _PORTABLE = b"StableHLO_v"
@@ -46,7 +45,7 @@ def parse(data: bytes | str) -> ir.Module:
             f"This is not MLIR text or bytecode: byte {error.start} is no UTF-8, and bytecode starts with 'MLïR'. Give "
             "MLIR text or bytecode, such as jax.jit(f).lower(...).as_text() gives."
         ) from None
-    text = resources.inlined(without_verbatim(text))
+    text = printed.for_jaxlib(text)
     try:
         return ir.Module.parse(text, context=context)
     except ir.MLIRError as error:
