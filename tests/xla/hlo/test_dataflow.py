@@ -224,3 +224,27 @@ def test_callees_come_before_their_callers() -> None:
     order = ["init", "c", "less", "b", "carried", "loop", "l", "l-out", "r", "r-out", "choice", "x", "y", "called"]
     order += ["w", "inner", "d", "deep-out", "deeper", "out", "start", "between", "update", "last", "done", "result"]
     assert [name for name in names if name in order] == order
+
+
+CALLED_TWICE = """
+HloModule called_twice, is_scheduled=true
+
+callee {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] negate(x)
+}
+
+ENTRY main {
+  p = f32[8] parameter(0)
+  first = f32[8] call(p), to_apply=callee
+  ROOT second = f32[8] call(first), to_apply=callee
+}
+"""
+
+
+def test_a_computation_has_one_time() -> None:
+    """As XLA's FlattenSchedule passes by a computation that it has been through."""
+    module, ids = read(CALLED_TWICE)
+    schedule = flatten(module)
+    assert [module.instructions[identifier].name for identifier in schedule.order] == ["p", "x", "y", "first", "second"]
+    assert schedule.times[ids["y"]] == 2
