@@ -66,12 +66,7 @@ class Arguments:
 
     def _read_by(self, buffer: BufferLiveRange) -> frozenset[Phase]:
         """The phases of everything that reads a value."""
-        return frozenset(
-            phase(reader.metadata.op_name)
-            for use in self._flow.far_uses(buffer)
-            for reader in self._flow.inner(use)
-            if reader.metadata.op_name
-        )
+        return frozenset(phase(op_name) for use in self._flow.far_uses(buffer) for op_name in self._flow.op_names(use))
 
     def _in_passes(self, position: int) -> bool:
         return bool(self._phases[position] & {Phase.FORWARD, Phase.BACKWARD})
@@ -81,11 +76,11 @@ class Arguments:
         return Phase.OUTSIDE if origin is None else phase(origin.op_name)
 
     def _read_directly(self) -> Mapping[int, frozenset[int]]:
-        """For each result the arguments of its type that the instruction which makes it reads."""
+        """For each result the arguments of its type that it is the update of: its maker reads them after the passes."""
         at = {entry.buffer.id: position for position, entry in self._arguments.items()}
         found: dict[int, frozenset[int]] = {}
         for position, entry in self._results.items():
-            read = {self._flow.uncopied(source).id for source in self._flow.made_from(entry.buffer)}
+            read = {source.id for source in self._flow.updated_from(entry.buffer)}
             same = {at[buffer] for buffer in read if buffer in at}
             found[position] = frozenset(p for p in same if self._arguments[p].type == entry.type)
         return found

@@ -133,7 +133,8 @@ class _Finder:
         for value in flow.operands(flow.instruction(made)):
             readers = {use.instruction.name for use in flow.uses[value.id]}
             is_alone = readers == {made.instruction}
-            if is_alone and value.nbytes == made.nbytes and self._kinds[value.allocation] == "temp":
+            fits = value.nbytes == made.nbytes and value.color == made.color
+            if is_alone and fits and self._kinds[value.allocation] == "temp":
                 yield value
 
     def _writer(self, buffer: BufferLiveRange) -> Step:

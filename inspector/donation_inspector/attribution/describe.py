@@ -38,5 +38,5 @@ def sentence(peak: Peak, shown: int = 5) -> str:
     named, rest = peak.classes[:shown], peak.classes[shown:]
     parts = [f"{role} {format_bytes(nbytes)}" for role, nbytes in named]
     if rest:
-        parts.append(f"{len(rest)} other classes {format_bytes(sum(nbytes for _, nbytes in rest))}")
+        parts.append(f"the rest {format_bytes(sum(nbytes for _, nbytes in rest))}")
     return f"At the peak ({where(peak)}): {', '.join(parts)}."

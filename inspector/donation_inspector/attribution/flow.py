@@ -111,14 +111,18 @@ class Flow:
         source = self._copied.get(buffer.id)
         return None if source is None else self.by_id[source]
 
-    def made_from(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
-        """The values that one is computed from, seen through plain copies; for a part of a fusion that part's alone."""
+    def updated_from(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
+        """The values that one is computed from after the forward and backward pass, copies of them seen through."""
         buffer = self.uncopied(buffer)
         maker = self.instruction(buffer)
-        if maker.opcode != "fusion" or not buffer.index:
-            return list(self.operands(maker))
-        operands = self.fusions.operands_of(maker, buffer.index)
-        return [value for operand in operands if (value := self.value((operand, ()))) is not None]
+        if maker.opcode == "while":
+            return [self.uncopied(source) for source in self.sources(buffer)]
+        if maker.opcode == "fusion":
+            operands = self.fusions.operands_after_the_passes(maker, buffer.index)
+        else:
+            operands = list(maker.operand_ids)
+        values = (self.value((operand, ())) for operand in operands)
+        return [self.uncopied(value) for value in values if value is not None]
 
     def carried(self, buffer: BufferLiveRange) -> list[BufferLiveRange]:
         """The buffers that take the value over unchanged: a loop's carry, a branch's result, a copy."""
@@ -157,6 +161,11 @@ class Flow:
         if use.instruction.opcode not in FUSED:
             return (use.instruction,)
         return self.fusions.readers(use.instruction.called_computation_ids[0]).get(use.operand, ())
+
+    def op_names(self, use: Use) -> list[str]:
+        """JAX's names of what really reads the value, the use's own where XLA has dropped those."""
+        inner = [reader.metadata.op_name for reader in self.inner(use) if reader.metadata.op_name]
+        return inner or [name for name in [use.instruction.metadata.op_name] if name]
 
     def origin(self, buffer: BufferLiveRange) -> OpMetadata | None:
         """JAX's name and place of a value: of the part of a fusion that makes it, where the fusion has several.

@@ -26,19 +26,20 @@ class Fusions:
         self._readers: dict[int, Mapping[int, Sequence[HloInstructionProto]]] = {}
         self._phases: dict[int, frozenset[Phase]] = {}
 
-    def operands_of(self, fusion: HloInstructionProto, index: ShapeIndex) -> list[int]:
-        """The operands that a part of a fusion's result is computed from."""
+    def operands_after_the_passes(self, fusion: HloInstructionProto, index: ShapeIndex) -> list[int]:
+        """The operands that a part of a fusion's result is computed from, other than in the forward or backward pass."""
         root = self._module.instructions[self._module.computations[fusion.called_computation_ids[0]].root_id]
-        todo = [root.operand_ids[index[0]] if root.opcode == "tuple" else root.id]
+        todo = [root.operand_ids[index[0]] if index and root.opcode == "tuple" else root.id]
         seen = set(todo)
         operands: list[int] = []
         while todo:
             instruction = self._module.instructions[todo.pop()]
             if instruction.opcode == "parameter":
                 operands.append(fusion.operand_ids[instruction.parameter_number])
-            new = [operand for operand in instruction.operand_ids if operand not in seen]
-            seen.update(new)
-            todo += new
+            elif phase(instruction.metadata.op_name) is Phase.OUTSIDE:
+                new = [operand for operand in instruction.operand_ids if operand not in seen]
+                seen.update(new)
+                todo += new
         return operands
 
     def readers(self, computation: int) -> Mapping[int, Sequence[HloInstructionProto]]:
@@ -55,7 +56,8 @@ class Fusions:
                 parameter = names.get(operand)
                 if parameter is None:
                     continue
-                if instruction.opcode in ("bitcast", "get-tuple-element", "copy"):
+                is_named_anew = instruction.opcode in ("bitcast", "get-tuple-element", "copy")
+                if is_named_anew or (instruction.opcode in FUSED and self._hands_on(instruction) == number):
                     names[instruction.id] = parameter
                 elif instruction.opcode in FUSED:
                     readers[parameter] += self.readers(instruction.called_computation_ids[0]).get(number, ())
@@ -93,11 +95,21 @@ class Fusions:
         at = self._module.instructions[self._module.computations[fusion.called_computation_ids[0]].root_id]
         if index and at.opcode == "tuple":
             at = self._module.instructions[at.operand_ids[index[0]]]
+        parameter, is_copy = self._seen_through(at)
+        return fusion.operand_ids[parameter] if is_copy and parameter is not None else None
+
+    def _hands_on(self, fusion: HloInstructionProto) -> int | None:
+        """The parameter that a fusion inside of a fusion only names anew or copies."""
+        root = self._module.computations[fusion.called_computation_ids[0]].root_id
+        return self._seen_through(self._module.instructions[root])[0]
+
+    def _seen_through(self, at: HloInstructionProto) -> tuple[int | None, bool]:
+        """The parameter that a value is, seen through bitcasts and copies, and whether one was a copy."""
         is_copy = False
         while at.opcode in ("copy", "bitcast"):
             is_copy = is_copy or at.opcode == "copy"
             at = self._module.instructions[at.operand_ids[0]]
-        return fusion.operand_ids[at.parameter_number] if is_copy and at.opcode == "parameter" else None
+        return (at.parameter_number if at.opcode == "parameter" else None), is_copy
 
     def origin(self, instruction: HloInstructionProto, index: ShapeIndex, depth: int = 0) -> OpMetadata | None:
         """JAX's name and place of a part of an instruction's result; None where nothing there has a name."""

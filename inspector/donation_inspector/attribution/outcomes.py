@@ -21,6 +21,9 @@ from donation_inspector.xla.hlo.buffers import Buffers
 _NOISE = 64
 """Bytes by which alignment may move a total."""
 
+_NEGLIGIBLE = 0.001
+"""What share of the aliased bytes is no loss: tables of pointers, a TPU's tiles."""
+
 _SMALL = 0.1
 """What share of a growth is too little to look for."""
 
@@ -71,7 +74,8 @@ def explain_aliases(none: Buffers, donating: Buffers, signature: Signature) -> A
     grown = _temporaries(donating) - _temporaries(none)
     sizes = {argument: flow.arguments[argument].nbytes for argument, _ in pairs}
     costs = _costs(donating, copies, sizes, grown)
-    saved_by_all = sum(sizes.values()) - grown
+    slack = _NOISE + _NEGLIGIBLE * sum(sizes.values())
+    saved_by_all = max(0, sum(sizes.values()) - grown)
     reasons = Reasons(flow, signature)
     arguments = {leaf.position: leaf.index for leaf in signature.arguments if leaf.position is not None}
     results = {leaf.position: leaf.index for leaf in signature.results if leaf.position is not None}
@@ -84,8 +88,8 @@ def explain_aliases(none: Buffers, donating: Buffers, signature: Signature) -> A
         saved = None if cost is None else sizes[argument] - cost
         if saved is not None and abs(saved) <= _NOISE < sizes[argument]:
             saved = 0
-        if saved is not None and saved > max(0, saved_by_all) + _NOISE:
-            saved = None if saved_by_all > _NOISE else 0
+        if saved is not None and saved > saved_by_all + slack:
+            saved = None if saved_by_all > slack else 0
         outcomes[arguments[argument]] = AliasOutcome(
             argument=arguments[argument],
             result=results[result],
@@ -101,7 +105,7 @@ def explain_aliases(none: Buffers, donating: Buffers, signature: Signature) -> A
 
 def _costs(donating: Buffers, copies: list[Copy], sizes: Mapping[int, int], grown: int) -> dict[int, int | None]:
     """What each argument's aliasing costs in temporaries; None where that cannot be told from the others' costs."""
-    if grown <= _NOISE:
+    if grown <= _NOISE + _NEGLIGIBLE * sum(sizes.values()):
         return {}
     pinned = {argument: min(cost, sizes[argument]) for argument, cost in _pinned(donating, copies).items()}
     rest = grown - sum(pinned.values())

@@ -35,7 +35,7 @@ class Reasons:
                 "until that is written."
             )
         if saved is None:
-            return f"Aliased; what it saves is not known. {why}"
+            return f"Aliased; what it saves is not known: {why}"
         if saved <= 0:
             return f"Aliased, saves nothing: {why}"
         if saved < nbytes:

@@ -68,8 +68,10 @@ class Roles:
         if result is not None:
             return self.entry.results.get(result, Role.RESULTS)
         if argument is not None:
-            extra = buffer.kind != "parameter" and self._allocations[buffer.allocation].kind == "temp"
-            donated = self._allocations[self.flow.arguments[argument].allocation].aliased
+            original = self.flow.arguments[argument]
+            is_copy = buffer.kind != "parameter" and buffer.color == original.color
+            extra = is_copy and self._allocations[buffer.allocation].kind == "temp"
+            donated = self._allocations[original.allocation].aliased
             return Role.COPIES if extra and donated else self.entry.arguments.get(argument, Role.ARGUMENTS)
         if self._is_copied_into_an_argument(buffer):
             return Role.COPIES
@@ -90,7 +92,7 @@ class Roles:
     def _is_copied_into_an_argument(self, buffer: BufferLiveRange) -> bool:
         """Whether this is a result in the making that has to wait until its place, a donated argument's, is free."""
         return self._allocations[buffer.allocation].kind == "temp" and any(
-            taken.id in self._result_at and self._allocations[taken.allocation].aliased
+            taken.id in self._result_at and taken.color == buffer.color and self._allocations[taken.allocation].aliased
             for taken in self.flow.copies(buffer)
         )
 
@@ -110,7 +112,7 @@ class Roles:
                 return True
         for use in self.flow.uses[buffer.id]:
             readers = self.flow.inner(use)
-            if any(phase(reader.metadata.op_name) is Phase.OUTSIDE for reader in readers):
+            if any(phase(op_name) is Phase.OUTSIDE for op_name in self.flow.op_names(use)):
                 return True
             if any(reader.opcode in _SUMMED_UP for reader in readers) and any(
                 self._takes_gradient(made, buffer) for made in self.flow.made_by(use.instruction)
