@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.donation import Argument, Result, Verdict
 from donation_inspector.analysis.donors import donor_outcome
+from donation_inspector.errors import CompileError
 from donation_inspector.ir.text import Change, Text
 from donation_inspector.passes.hazards import Diagnostic
 from donation_inspector.signature import Donation
@@ -108,7 +109,7 @@ class Variant:
     def buffers(self) -> Buffers | None:
         """XLA's own buffers of the compiled module, live in XLA's own schedule; None where XLA made no module.
 
-        Raises CompileError where XLA gave the module without its buffer assignment.
+        Raises CompileError where they cannot be read.
         """
         return None if self.module is None else self.module.buffers
 
@@ -143,27 +144,24 @@ class Comparison:
     def arguments(self) -> tuple[Argument, ...]:
         """Every flat argument with what XLA made of JAX's decision: donors reused or not, aliases that save nothing.
 
-        Raises CompileError where XLA gave a module without its buffer assignment.
+        Where XLA's buffers cannot be read, what aliasing saves is not told.
         """
         arguments, results = self.decided
         alias = self.variants["jax"].input_output_alias
-        return tuple(
-            _as_compiled(one, donor_outcome(one, arguments, results, alias), self.outcomes) for one in arguments
-        )
+        try:
+            outcomes = self.outcomes
+        except CompileError:
+            outcomes = dict[int, "AliasOutcome"]()
+        return tuple(_as_compiled(one, donor_outcome(one, arguments, results, alias), outcomes) for one in arguments)
 
     @cached_property
     def outcomes(self) -> Mapping[int, AliasOutcome]:
         """What aliasing really saves, by flat argument, where JAX's variant has it; with the copies that it makes.
 
-        Raises CompileError where XLA gave a module without its buffer assignment.
+        Raises CompileError where XLA's buffers cannot be read.
         """
-        # As in `compiled_module`: it takes protobuf.
-        from donation_inspector.attribution.outcomes import explain_aliases
-
         none, donating = self.variants["none"].module, self.variants["jax"].module
-        if none is None or donating is None:
-            return {}
-        return explain_aliases(none.buffers, donating.buffers, donating.signature).outcomes
+        return {} if none is None or donating is None else donating.outcomes(none)
 
     @property
     def shown(self) -> Variant | None:

@@ -1,21 +1,39 @@
 """One module as XLA compiled it: its buffers and what they are for, each read once and shared by all who ask.
 
-Reading takes protobuf, which need not be installed where nobody asks for buffers: hence the imports inside.
+Reading takes protobuf, which need not be installed where nobody asks for buffers: hence the imports inside. XLA changes
+what it writes without a word, so whatever goes wrong in reading is one CompileError: the totals hold without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from donation_inspector.errors import CompileError, DonationInspectorError
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from donation_inspector.attribution.links import Links
+    from donation_inspector.attribution.outcomes import AliasOutcome
     from donation_inspector.attribution.peak import Peak
     from donation_inspector.attribution.roles import Roles
     from donation_inspector.signature import Signature
     from donation_inspector.xla.hlo.buffers import Buffers
+
+
+@contextmanager
+def _reading() -> Generator[None]:
+    try:
+        yield
+    except DonationInspectorError:
+        raise
+    except Exception as error:
+        raise CompileError(
+            f"XLA's buffers cannot be read ({type(error).__name__}: {error}); the totals hold without them."
+        ) from error
 
 
 class CompiledModule:
@@ -30,10 +48,11 @@ class CompiledModule:
 
     @cached_property
     def buffers(self) -> Buffers:
-        """XLA's own buffers. Raises CompileError where XLA gave the module without its buffer assignment."""
+        """XLA's own buffers. Raises CompileError where they cannot be read."""
         from donation_inspector.xla.hlo.buffers import read_buffers
 
-        return read_buffers(self.hlo)
+        with _reading():
+            return read_buffers(self.hlo)
 
     @cached_property
     def roles(self) -> Roles:
@@ -41,7 +60,8 @@ class CompiledModule:
         from donation_inspector.attribution.flow import Flow
         from donation_inspector.attribution.roles import Roles
 
-        return Roles(Flow(self.buffers), self.signature)
+        with _reading():
+            return Roles(Flow(self.buffers), self.signature)
 
     def links(self, names: Sequence[str], lines: Sequence[int], columns: Sequence[int]) -> Links:
         """It joined with the operations of the StableHLO that it was compiled from, which are always the same.
@@ -54,8 +74,19 @@ class CompiledModule:
             self._links = Links(self.roles.flow, names, lines, columns)
         return self._links
 
+    def outcomes(self, none: CompiledModule) -> Mapping[int, AliasOutcome]:
+        """What aliasing saves, by flat argument, held against the same program without donation.
+
+        Raises CompileError as `buffers` does.
+        """
+        from donation_inspector.attribution.outcomes import explain_aliases
+
+        with _reading():
+            return explain_aliases(none.buffers, self.buffers, self.signature).outcomes
+
     def _peak_in(self, color: int) -> Peak | None:
         """The peak of a memory space; None where nothing is laid there. Raises CompileError as `buffers` does."""
         from donation_inspector.attribution.peak import find_peak
 
-        return find_peak(self.roles, self.signature, color)
+        with _reading():
+            return find_peak(self.roles, self.signature, color)

@@ -9,6 +9,7 @@ from donation_inspector.analysis.donation import Verdict
 from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.saving import saving_sentence
 from donation_inspector.attribution import describe
+from donation_inspector.errors import CompileError
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -82,10 +83,13 @@ def details(inspection: Inspection) -> str:
 
 
 def peak_sentence(inspection: Inspection) -> str | None:
-    """What fills the device at the peak of XLA's schedule; None before it is compiled."""
+    """What fills the device at the peak of XLA's schedule, or why that is not known; None before it is compiled."""
     comparison = inspection.comparison
     variant = None if comparison is None else comparison.shown
-    peak = None if variant is None else variant.peak
+    try:
+        peak = None if variant is None else variant.peak
+    except CompileError as error:
+        return str(error)
     return None if peak is None else describe.sentence(peak)
 
 

@@ -16,11 +16,13 @@ from donation_inspector import headline
 from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.answers import VARIANTS, Comparisons
 from donation_inspector.attribution import describe
+from donation_inspector.errors import CompileError
 from donation_inspector.labels import type_label
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
+    from donation_inspector.answers import Variant
     from donation_inspector.inspection import Inspection
 
 _SHOWN_LEAVES = 40
@@ -134,10 +136,19 @@ def _compiled_rows(inspection: Inspection) -> Rows:
     return rows
 
 
-def _peak_rows(inspection: Inspection) -> tuple[Rows, Rows]:
-    """The classes at the peak of XLA's schedule, and the largest contributors."""
+def _readable(inspection: Inspection) -> Variant | None:
+    """The variant that is spoken of, where XLA's buffers can be read; the sentence of the peak says why not."""
     comparison = inspection.comparison
     variant = None if comparison is None else comparison.shown
+    try:
+        return None if variant is None or variant.peak is None else variant
+    except CompileError:
+        return None
+
+
+def _peak_rows(inspection: Inspection) -> tuple[Rows, Rows]:
+    """The classes at the peak of XLA's schedule, and the largest contributors."""
+    variant = _readable(inspection)
     peak = None if variant is None else variant.peak
     if peak is None:
         return [], []
@@ -156,8 +167,7 @@ def _share(part: int, whole: int) -> str:
 
 def _curves_line(inspection: Inspection) -> str | None:
     """What the schedule of XLA needs, holds and reserves."""
-    comparison = inspection.comparison
-    variant = None if comparison is None else comparison.shown
+    comparison, variant = inspection.comparison, _readable(inspection)
     buffers = None if variant is None else variant.buffers
     if comparison is None or variant is None or buffers is None:
         return None

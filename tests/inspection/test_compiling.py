@@ -103,3 +103,27 @@ def test_the_variants_hold_xlas_own_buffers() -> None:
     assert none is not None
     assert jax_ is not None
     assert jax_.peak < none.peak
+
+
+def test_a_module_that_cannot_be_read_takes_nothing_else_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    inspection = _sgd()
+    comparison = inspection.compare()
+
+    def broken(_data: bytes) -> None:
+        raise KeyError("a field that XLA no longer writes")
+
+    monkeypatch.setattr("donation_inspector.xla.hlo.buffers.read_buffers", broken)
+    with pytest.raises(di.CompileError, match=r"cannot be read \(KeyError: .*no longer writes.*totals hold"):
+        _ = comparison.variants["jax"].buffers
+    assert comparison.arguments == inspection.arguments
+    report = inspection.report()
+    assert "cannot be read (KeyError" in report
+    assert "Donation saves 262 KB" in report
+
+
+def test_equal_variants_share_what_is_read_of_them() -> None:
+    inspection = _sgd()
+    comparison = inspection.compare()
+    assert comparison.variants["jax"].buffers is comparison.variants["pass"].buffers
+    assert inspection.comparison is comparison
+    assert inspection.keep("w").donate("w").comparison is comparison
