@@ -17,8 +17,25 @@ function bar(parts: Part[], most: number, label: string): HTMLElement {
   return h("div", { class: "di-bar", role: "img", "aria-label": label }, ...pieces);
 }
 
+/** Columns that a narrow page goes without, the least first: the bars tell them too. */
+const MINOR: Record<string, string> = {
+  argument: "di-minor",
+  output: "di-minor",
+  alias: "di-minor",
+  temp: "di-minor",
+  spread: "di-minor",
+  predicted: "di-minor",
+  device: "di-minor",
+  "compile time": "di-least",
+};
+
 function table(caption: HTMLElement, heads: string[], rows: HTMLElement[], testid: string): HTMLElement {
-  const head = h("tr", {}, ...heads.map((text) => h("th", { scope: "col" }, text)));
+  const head = h("tr", {}, ...heads.map((text) => h("th", { scope: "col", class: MINOR[text] }, text)));
+  for (const row of rows) {
+    // A row with one cell for its error has no columns to go without.
+    if (row.children.length === heads.length)
+      for (const [i, text] of heads.entries()) if (MINOR[text]) row.children[i]!.classList.add(MINOR[text]);
+  }
   return h(
     "table",
     { class: "di-figures", "data-testid": testid },

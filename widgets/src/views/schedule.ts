@@ -229,8 +229,12 @@ export function scheduleView(context: Context): View {
     note.hidden = thinned.length === 0;
   }
 
+  let last: unknown = null;
   function update(): void {
     const found = synced.comparison();
+    // A time of another program's schedule means nothing.
+    if (found !== last && last !== null) view.time = null;
+    last = found;
     const now = scene();
     const all = distinct(found);
     setText(
