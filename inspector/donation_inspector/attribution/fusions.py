@@ -27,7 +27,7 @@ class Fusions:
         self._phases: dict[int, frozenset[Phase]] = {}
 
     def operands_after_the_passes(self, fusion: HloInstructionProto, index: ShapeIndex) -> list[int]:
-        """The operands that a part of a fusion's result is computed from, other than in the forward or backward pass."""
+        """The operands that a part of the result is computed from, other than in the forward or backward pass."""
         root = self._module.instructions[self._module.computations[fusion.called_computation_ids[0]].root_id]
         todo = [root.operand_ids[index[0]] if index and root.opcode == "tuple" else root.id]
         seen = set(todo)
