@@ -89,7 +89,8 @@ class Corpus:
         if self.compiled:
             parts.append(
                 "none, jax, pass: XLA's totals, compiled for this machine: without donation, with the program's own, "
-                "with the pairs of\nthe pipeline. Below, of the programs where all three are known."
+                "with the pairs of\nthe pipeline. Summed up are the programs where all three are known for every "
+                "pipeline."
             )
         if not self.finished:
             parts.append("Interrupted: the rest was not tried.")

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import dataclass
 
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
+from xdsl.utils.exceptions import DiagnosticException
+
+from case_loader import CASE_NAMES
+from donation_inspector.errors import PassError
 from inspection.test_cases import inspect_case
 
 
@@ -24,3 +33,61 @@ def test_a_private_function_that_the_pass_rewrites_is_in_the_text() -> None:
     assert "materialize_in_destination" in entry
     assert "materialize_in_destination" in private
     assert any(diagnostic.code == "other-functions" for diagnostic in applied.diagnostics)
+
+
+@dataclass(frozen=True)
+class Idle(ModulePass):
+    """A pass author's first: it only counts."""
+
+    name = "idle"
+
+    seen: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        assert len(list(op.walk())) > self.seen
+
+
+@dataclass(frozen=True)
+class Refusing(ModulePass):
+    name = "refusing"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        raise DiagnosticException(f"{len(op.ops)} functions and no plan")
+
+
+@dataclass(frozen=True)
+class Failing(ModulePass):
+    name = "failing"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        raise KeyError("no such value")
+
+
+@pytest.mark.parametrize("name", [name for name in CASE_NAMES if name != "31_unrolled_200_layers"])
+def test_a_pass_object_of_ones_own_runs_on_every_case(name: str) -> None:
+    inspection = inspect_case(name)
+    applied = inspection.apply(Idle(seen=2))
+    assert applied.pipeline == "idle{seen=2}"
+    assert (applied.after, dict(applied.pairs), applied.compilable) == (applied.before, {}, True)
+    assert applied.diff == ()
+    # beside another one, in a sequence or as its object alone, it changes nothing either
+    assert inspection.apply([Idle(), JaxUseDonatedArguments()]).after == inspection.apply().after
+
+
+@pytest.mark.parametrize(
+    ("failing", "message"),
+    [
+        (Refusing(), "The pass 'refusing' failed: 1 functions and no plan"),
+        (Failing(), "The pass 'failing' failed: KeyError: 'no such value'"),
+    ],
+)
+def test_a_pass_that_raises_is_one_clear_error_and_harms_nothing(failing: ModulePass, message: str) -> None:
+    inspection = inspect_case("04_swapped_outputs")
+    before = inspection.apply().after
+    with pytest.raises(PassError) as raised:
+        inspection.apply(failing)
+    assert str(raised.value) == message
+    with pytest.raises(PassError) as raised:
+        inspection.apply([JaxUseDonatedArguments(), failing])
+    assert str(raised.value) == message
+    assert inspection.apply().after == before

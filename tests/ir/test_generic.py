@@ -23,7 +23,7 @@ from ir.shell import as_a_new_process, xdsl_opt, xdsl_opt_from_the_shell
 from ir.test_constants import constants_of_any_bits, import_constant
 from ir.test_round_trip import ODD
 
-# those take xDSL's parser minutes; tests/inspection/test_write_mlir.py has a shorter GPT step, and the cases under a pass
+# Those take xDSL's parser minutes. tests/inspection/test_write_mlir.py has a shorter GPT step, and all cases.
 SMALLER = [name for name in PROGRAMS if name not in (GPT, "31_unrolled_200_layers")]
 UNKNOWN_DIALECT = "19_unknown_dialect.mlir"
 UNREADABLE = "état['w \"0\"']"

@@ -266,7 +266,7 @@ class Removing(ModulePass):
 @pytest.mark.parametrize(
     ("failing", "message"),
     [
-        (Failing(), "The pass 'failing' failed: one by zero"),
+        (Failing(), "The pass 'failing' failed: ZeroDivisionError: one by zero"),
         (Wordless(), "The pass 'wordless' failed: AssertionError"),
         (Breaking(), "The pass 'breaking' left a module that does not verify: .*same types as the function output"),
         (Removing(), "The pipeline removed the entry function @main, so there is nothing to show."),

@@ -12,7 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
 from donation_inspector.errors import PassError
 from donation_inspector.ir.dialect import make_context
@@ -128,5 +128,8 @@ def _run_verified(module_pass: ModulePass, context: Context, module: ModuleOp) -
 
 
 def _told(error: Exception) -> str:
-    text = str(error).strip()
-    return text or type(error).__name__
+    text, kind = str(error).strip(), type(error).__name__
+    if not text:
+        return kind
+    # what a pass says on purpose is whole; of any other exception the text alone may be a key or a number
+    return text if isinstance(error, DiagnosticException) else f"{kind}: {text}"
