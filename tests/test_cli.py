@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from donation_inspector.cli import main
+from donation_inspector.inspection import inspect_ir
 
 SWAP = """
 module {
@@ -48,6 +49,8 @@ def test_it_prints_the_report_and_writes_the_page(
         (["{swap}", "-p", "no-such-pass"], "no pass 'no-such-pass'"),
         (["{swap}", "--donate", "arg7"], "no argument 'arg7'"),
         (["{swap}", "--html", "{swap}/page.html"], "cannot be written: Not a directory"),
+        (["{swap}", "--target", "moon"], "There is no target 'moon'"),
+        (["{swap}", "--compare", "--fits", "much"], "fits='much' is no amount of memory"),
     ],
 )
 def test_an_error_is_one_line_and_exit_code_one(
@@ -74,3 +77,33 @@ def test_xlas_own_log_stays_as_quiet_as_jax_keeps_it(swap: pathlib.Path) -> None
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     run = subprocess.run([*COMMAND, "inspect", str(swap)], env=environment, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_it_compares_for_a_target_and_says_what_fits(swap: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(swap), "--compare", "--fits", "1KB"]) == 0
+    printed = capsys.readouterr().out
+    assert "it fits the 1.0 KB of a device" in printed
+    assert printed.count(" yes\n") == 3
+
+
+def test_a_file_is_measured_in_processes_of_its_own(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "double.mlir"
+    path.write_text(
+        "func.func public @main(%arg0: tensor<1024x1024xf32> {tf.aliasing_output = 0 : i32}) -> tensor<1024x1024xf32> "
+        "{ %0 = stablehlo.add %arg0, %arg0 : tensor<1024x1024xf32> return %0 : tensor<1024x1024xf32> }"
+    )
+    assert main(["measure", str(path), "--runs", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "Donation saves 4.2 MB of 8.4 MB (50 %), compiled for cpu; measured 4." in printed
+    assert "inputs: generated; 1 runs each" in printed
+
+
+def test_what_was_saved_is_read_as_any_file(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    saved = tmp_path / "step.di"
+    inspect_ir(SWAP).donate("arg1").save(saved)
+    assert main(["inspect", str(saved)]) == 0
+    assert "jax-use-donated-arguments: 2 pairs" in capsys.readouterr().out
+    broken = tmp_path / "broken.di"
+    broken.write_bytes(saved.read_bytes()[:-200] + saved.read_bytes()[-100:])
+    assert main(["inspect", str(broken)]) == 1
+    assert "Traceback" not in capsys.readouterr().err

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
-from donation_inspector.errors import PassError
+from donation_inspector.errors import CompileError, PassError
 from donation_inspector.magic import MagicError, Request, call_of, evaluate, parse
 
 
@@ -22,6 +22,8 @@ from donation_inspector.magic import MagicError, Request, call_of, evaluate, par
         ("--donate params --donate opt_state f(x)", Request("f(x)", donate=("params", "opt_state"))),
         ("""--donate "params['w 1']" f(x)""", Request("f(x)", donate=("params['w 1']",))),
         ("--keep=batch -f(x)", Request("-f(x)", keep=("batch",))),
+        ("--target tpu:v5e --target=tpu:v6e f(x)", Request("f(x)", targets=("tpu:v5e", "tpu:v6e"))),
+        ("--fits '24 GB' f(x)", Request("f(x)", fits="24 GB")),
         ("--pipeline 'a,b{c=1}' f(x - --y)", Request("f(x - --y)", pipeline="a,b{c=1}")),
     ],
 )
@@ -114,3 +116,16 @@ def test_the_magic_sees_the_locals_of_a_function(shell: InteractiveShell) -> Non
 def test_a_pipeline_that_does_not_exist_is_told_at_once(shell: InteractiveShell) -> None:
     with pytest.raises(PassError, match="no pass 'nope'"):
         shell.run_line_magic("donation", "--pipeline nope double(jnp.ones(4))")
+
+
+def test_an_amount_of_memory_compiles_and_says_what_fits(shell: InteractiveShell) -> None:
+    shell.run_cell("import jax, jax.numpy as jnp; step = jax.jit(lambda w: w * 2, donate_argnums=0)")
+    shell.run_cell("w = jnp.ones((64, 64))")
+    inspection = shell.run_line_magic("donation", "--fits 20KB step(w)")
+    assert [one.fits for one in inspection.comparison.variants.values()] == [False, True, True]
+
+
+def test_a_target_that_does_not_exist_is_told(shell: InteractiveShell) -> None:
+    shell.run_cell("import jax.numpy as jnp; f = lambda w: w * 2; w = jnp.ones(4)")
+    with pytest.raises(CompileError, match="There is no target 'moon'"):
+        shell.run_line_magic("donation", "--target moon f(w)")

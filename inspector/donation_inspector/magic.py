@@ -2,7 +2,7 @@
 
 Options come first:
 
-    %donation [--donate PATH] [--keep PATH] [--pipeline P] [--compare] [--measure] f(x, y)
+    %donation [--donate PATH] [--keep PATH] [--pipeline P] [--target T] [--fits SIZE] [--compare] [--measure] f(x, y)
     %donation params, state = f(params, state)
 
 `%%donation` takes the same with the call in the cell, over as many lines as it needs.
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from donation_inspector.inspection import Inspection
 
 _OPTION = re.compile(r"""\s*--(?P<name>[\w-]*)(?:[ =](?P<value>"[^"]*"|'[^']*'|[^\s-]\S*))?""")
-_WITH_VALUE = ("donate", "keep", "pipeline")
+_WITH_VALUE = ("donate", "keep", "pipeline", "target", "fits")
 _FLAGS = ("compare", "measure")
-_USAGE = "%donation [--donate PATH] [--keep PATH] [--pipeline P] [--compare] [--measure] f(x, y)"
+_USAGE = (
+    "%donation [--donate PATH] [--keep PATH] [--pipeline P] [--target T] [--fits SIZE] [--compare] [--measure] f(x, y)"
+)
 
 
 class MagicError(DonationInspectorError):
@@ -42,6 +44,8 @@ class Request:
     donate: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
     pipeline: str | None = None
+    targets: tuple[str, ...] = ()
+    fits: str | None = None
     compare: bool = False
     measure: bool = False
 
@@ -78,6 +82,8 @@ def parse(line: str) -> Request:
         donate=tuple(values["donate"]),
         keep=tuple(values["keep"]),
         pipeline=values["pipeline"][-1] if values["pipeline"] else None,
+        targets=tuple(values["target"]),
+        fits=values["fits"][-1] if values["fits"] else None,
         compare="compare" in flags,
         measure="measure" in flags,
     )
@@ -153,8 +159,10 @@ class DonationMagics(Magics):
         if request.pipeline is not None:
             inspection = inspection.with_pipeline(request.pipeline)
             inspection.apply()
-        if request.compare or request.measure:
-            inspection.compare()
+        if len(request.targets) > 1:
+            inspection.compare(request.targets, fits=request.fits)
+        elif request.targets or request.fits or request.compare or request.measure:
+            inspection.compare(*request.targets, fits=request.fits)
         if request.measure:
             inspection.measure()
         return inspection
