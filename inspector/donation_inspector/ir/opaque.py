@@ -19,25 +19,25 @@ from donation_inspector.ir.dialect import Verbatim, never_a_symbol_table
 _ATTRIBUTES = {
     "stablehlo": (
         "axis_ref bounds channel_handle comparison_direction comparison_type conv dot dot_algorithm fft_type gather "
-        "mesh output_operand_alias precision replica_group_mesh_axes result_accuracy result_accuracy_mode "
+        "mesh mesh_axis output_operand_alias precision replica_group_mesh_axes result_accuracy result_accuracy_mode "
         "rng_algorithm rng_distribution scatter sub_axis_info transpose type_extensions"
     ),
     "chlo": "comparison_direction comparison_type precision ragged_dot",
     "mhlo": (
-        "axis_ref comparison_direction comparison_type conv cross_program_prefetch custom_call_schedule "
-        "dequantize_mode dot dot_algorithm fft_type fusion_kind gather kind original_value output_operand_alias "
-        "channel_handle precision ragged_dot result_accuracy result_accuracy_mode rng_algorithm rng_distribution "
-        "scatter transpose type_extensions"
+        "axis_ref channel_handle comparison_direction comparison_type conv cross_program_prefetch "
+        "custom_call_schedule dequantize_mode dot dot_algorithm fft_type fusion_kind gather kind original_array "
+        "original_value original_value_element output_operand_alias precision ragged_dot replica_group_mesh_axes "
+        "result_accuracy result_accuracy_mode result_alias rng_algorithm rng_distribution scatter sub_axis_info "
+        "transpose type_extensions"
     ),
     "sdy": (
-        "all_to_all_param all_to_all_param_list axis_ref axis_ref_list axis_to_propagation_details "
-        "dimension_sharding dim_mapping edge_value_ref list_of_axis_ref_lists manual_axes mesh mesh_axis "
-        "op_sharding_rule propagation_edges propagation_one_step sharding sharding_per_value sub_axis_info "
-        "tensor_mapping"
+        "all_to_all_param all_to_all_param_list axis_ref axis_ref_list axis_to_propagation_details dim_mapping "
+        "dimension_sharding edge_value_ref list_of_axis_ref_lists manual_axes mesh mesh_axis op_sharding_rule "
+        "propagation_edges propagation_one_step sharding sharding_per_value sub_axis_info tensor_mapping"
     ),
     "mpmd": "mesh_with_origins meshes_with_origins named_mesh origin reduction topology user_origin",
 }
-_TYPES = {"stablehlo": "token future", "mhlo": "async_bundle", "mpmd": "mesh_tensor"}
+_TYPES = {"stablehlo": "future token", "mhlo": "async_bundle token", "mpmd": "mesh_tensor"}
 
 
 def dialects() -> dict[str, Callable[[], Dialect]]:
