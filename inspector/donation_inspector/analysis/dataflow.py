@@ -2,7 +2,8 @@
 
 XLA inlines every call before it decides which buffers to share, so a call is its callee's body here, each call a copy
 of its own. A branch (`case`, `if`) is the operations of all its regions and a choice between their results. A loop is
-one step: what it carries unchanged passes by it, and what its regions capture counts as read by it.
+one step: what it carries unchanged passes by it, and what its regions capture counts as read by it. What nothing needs
+is left out.
 """
 
 from __future__ import annotations
@@ -41,14 +42,7 @@ class Step:
     op: Operation | None
     operands: list[Value]
     results: list[Value]
-
-    @property
-    def fusible(self) -> bool:
-        return self.op is None or in_place.is_fusible(self.op)
-
-    @property
-    def has_effects(self) -> bool:
-        return self.op is not None and in_place.has_effects(self.op)
+    has_effects: bool
 
     def writes_over(self, operand: int, result: int) -> bool:
         """Whether a result may be written into the buffer of an operand while that is read; see `in_place`."""
@@ -76,6 +70,7 @@ class Dataflow:
             Value(argument.type, None, position) for position, argument in enumerate(block.args)
         )
         self.returned: tuple[Value, ...] = tuple(self._open(block, dict(zip(block.args, self.arguments, strict=True))))
+        self._drop_unused()
 
     @cached_property
     def first_positions(self) -> Mapping[Value, int]:
@@ -169,12 +164,28 @@ class Dataflow:
         known.update(zip(op.results, values, strict=True))
 
     def _step(self, op: Operation | None, operands: list[Value], types: Sequence[Attribute]) -> list[Value]:
-        step = Step(len(self.steps), op, operands, [])
+        step = Step(len(self.steps), op, operands, [], op is not None and in_place.has_effects(op))
         step.results += [Value(type_, step, number) for number, type_ in enumerate(types)]
         for number, operand in enumerate(operands):
             operand.uses.append((step, number))
         self.steps.append(step)
         return list(step.results)
+
+    def _drop_unused(self) -> None:
+        wanted = {value.step for value in self.returned} | {step for step in self.steps if step.has_effects}
+        pending = list(wanted)
+        while pending:
+            step = pending.pop()
+            for operand in () if step is None else step.operands:
+                if operand.step not in wanted:
+                    wanted.add(operand.step)
+                    pending.append(operand.step)
+        for step in self.steps:
+            for operand in dict.fromkeys(step.operands):
+                operand.uses[:] = [use for use in operand.uses if use[0] in wanted]
+        self.steps = [step for step in self.steps if step in wanted]
+        for index, step in enumerate(self.steps):
+            step.index = index
 
 
 def _is_body(op: Operation) -> bool:

@@ -4,17 +4,19 @@ The buffer is free once everything that reads the argument has run. In which ord
 say, as far as dataflow leaves it free; what it cannot bring into order it copies. `Level` ranks what can be said of a
 pair without compiling it.
 
-A reader is what stands in the program (for what is certain), and what XLA is likely to make of it: elementwise and data
-movement vanish into the operation that uses them, which then is what reads the argument, later than the program says.
+What is certain is read off the program; the rest off the kernels that XLA is likely to make of it (`kernels`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from donation_inspector.analysis.dataflow import Dataflow, Step, Value
-from donation_inspector.analysis.naming import operation_name
+from donation_inspector.analysis.kernels import Kernels
 
 
 class Level(IntEnum):
@@ -51,7 +53,7 @@ class Interference:
         self._flow = flow
         self._readers: dict[int, _Readers] = {}
         self._levels: dict[tuple[int, int], Level] = {}
-        self._fusible = [step.fusible for step in flow.steps]
+        self._kernels = Kernels(flow)
 
     def level(self, argument: int, result: int) -> Level:
         """What it costs at most that the result takes over the argument's buffer."""
@@ -94,22 +96,22 @@ class Interference:
             return Level.COPIED
         if readers.fused & bit:
             return Level.FUSED
-        if readers.values.get(value) is False:
+        along = readers.along.get(value)
+        if along is False:
             return Level.MIXED
-        assert value.step is not None
-        unordered = [m for m in readers.values if m is not value and not readers.leads_to[m] & bit]
-        if not unordered:
-            others = any(m is not value for m in readers.values)
+        last = next((kernel for kernel in readers.kernels if not kernel.before & bit), None)
+        if last is None:
+            others = len(readers.kernels) > (along is not None)
             return Level.ORDERED if others else Level.IN_PLACE
-        if not self._depends_on_arguments[value.step.index]:
+        made = _step(value).index
+        if not self._depends_on_arguments[made]:
             return Level.LAST
-        if readers.values.get(value):
-            if not self._fusible[value.step.index]:
+        if along:
+            if not self._kernels.fusible[made]:
                 return Level.UPDATED
-            if all(readers.values[m] and self._fusible[_step(m).index] for m in unordered):
+            if all(kernel.before & bit or kernel.joins for kernel in readers.kernels):
                 return Level.TOGETHER
-        last = max(_step(m).index for m in unordered)
-        return Level.AFTER if last > value.step.index else Level.BEFORE
+        return Level.AFTER if last.at > made else Level.BEFORE
 
     @cached_property
     def _depends_on_arguments(self) -> list[bool]:
@@ -126,58 +128,41 @@ class Interference:
             for result in step.results:
                 if not step.writes_over(operand, result.number):
                     copied |= self._bit(result)
-        values = self._kernels(argument)
-        for value in values:
+        along = self._kernels.readers(argument)
+        kernels: list[_Kernel] = []
+        for value, goes_along in along.items():
             step = _step(value)
-            fused |= flow.needs[step.index]
+            fused |= self._kernels.needs[step.index]
             for result in step.results:
                 if result is not value:
                     fused |= self._bit(result)
-        leads_to = {value: flow.leads_to[_step(value).index] for value in values}
-        return _Readers(copied, fused, values, leads_to)
+            before = self._kernels.leads_to(value) | self._bit(value)
+            kernels.append(_Kernel(step.index, before, goes_along and self._kernels.fusible[step.index]))
+        return _Readers(copied, fused, along, tuple(sorted(kernels, reverse=True)))
 
     def _bit(self, value: Value) -> int:
         position = self._flow.first_positions.get(value)
         return 0 if position is None else 1 << position
 
-    def _kernels(self, argument: Value) -> dict[Value, bool]:
-        """The values written to memory by what reads `argument`, and whether each goes along the argument's index."""
-        found: dict[Value, bool] = {}
-        seen: set[tuple[Value, bool]] = set()
-        pending = [(argument, True)]
-        while pending:
-            value, aligned = pending.pop()
-            for step, operand in value.uses:
-                carried = operation_name(step.op) == "stablehlo.while" if step.op is not None else False
-                for result in step.results or [Value(value.type, step, 0)]:
-                    if carried and operand < len(step.results) and operand != result.number:
-                        continue
-                    along = aligned and step.goes_along(operand, result.number)
-                    if self._is_written(result):
-                        found[result] = along and found.get(result, True)
-                    elif (result, along) not in seen:
-                        seen.add((result, along))
-                        pending.append((result, along))
-        return found
 
-    def _is_written(self, value: Value) -> bool:
-        """Whether XLA is likely to write the value to memory: it vanishes into users that can all compute it."""
-        if value in self._flow.first_positions or not self._fusible[_step(value).index]:
-            return True
-        return any(
-            not self._fusible[user.index]
-            and not (user.op is not None and operation_name(user.op) == "stablehlo.reduce")
-            for user, _ in value.uses
-        )
+class _Kernel(NamedTuple):
+    """One that reads an argument: its step's index, the results (a bit a position) that it makes or that come after it,
+    and whether it may be one with another that goes along the same index."""
+
+    at: int
+    before: int
+    joins: bool
 
 
+@dataclass(frozen=True, slots=True)
 class _Readers:
-    """Of one argument: the results (a bit a position) that meet it for certain and as XLA fuses, and its readers."""
+    """Of one argument: the results (a bit a position) that meet it for certain and as XLA fuses, the values that the
+    kernels which read it write, and those kernels, the last in the program first."""
 
-    __slots__ = ("copied", "fused", "leads_to", "values")
-
-    def __init__(self, copied: int, fused: int, values: dict[Value, bool], leads_to: dict[Value, int]) -> None:
-        self.copied, self.fused, self.values, self.leads_to = copied, fused, values, leads_to
+    copied: int
+    fused: int
+    along: Mapping[Value, bool]
+    kernels: Sequence[_Kernel]
 
 
 def _step(value: Value) -> Step:

@@ -1,8 +1,8 @@
 """Whether a program reads what it has overwritten: it is run in its order, and each buffer's holder is kept in mind.
 
 This knows nothing of live ranges and of how values were placed. It follows what `materialize_in_destination` says:
-right behind the operation that makes a value, that operation writes it into the destination; further down it is copied
-there.
+right behind the operation that makes a value which nothing else reads, that operation writes it into the destination;
+otherwise it is copied there.
 """
 
 from __future__ import annotations
@@ -111,14 +111,10 @@ def _reads(op: Operation) -> Iterator[tuple[SSAValue, int | None]]:
 
 def _placed(op: Operation) -> Iterator[tuple[OpResult, BlockArgument]]:
     """The results that materializations right behind the operation place, and the arguments that they go to."""
-    if not has_own_buffers(op):
-        return
-    seen: set[SSAValue] = set()
-    behind = op.next_op
+    behind = op.next_op if has_own_buffers(op) else None
     while isinstance(behind, MaterializeInDestinationOp):
         source, argument = behind.source, destination_argument(behind)
-        if isinstance(source, OpResult) and source.op is op and source not in seen and argument is not None:
-            seen.add(source)
+        if isinstance(source, OpResult) and source.op is op and source.has_one_use() and argument is not None:
             yield source, argument
         behind = behind.next_op
 

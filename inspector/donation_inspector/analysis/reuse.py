@@ -160,14 +160,14 @@ class _Buffers:
 
 
 def made_before(op: MaterializeInDestinationOp) -> OpResult | None:
-    """The source, where `op` stands right behind the operation that makes it and is the first to place it: then it is
+    """The source, where `op` stands right behind the operation that makes it and nothing else reads it: then it is
     written into the destination there, and has no buffer of its own."""
     source, before = op.source, op.prev_op
-    while isinstance(before, MaterializeInDestinationOp) and before.source is not source:
+    while isinstance(before, MaterializeInDestinationOp):
         before = before.prev_op
     if not isinstance(source, OpResult) or source.op is not before or not has_own_buffers(source.op):
         return None
-    return source
+    return source if source.has_one_use() else None
 
 
 def _is_static(value: SSAValue) -> bool:
