@@ -28,7 +28,9 @@ from lowered_cases import lower_case
 from workloads import gpt_train_step
 
 CASES = [
-    name for name in case_loader.CASE_NAMES if name[:2] in {"01", "04", "05", "09", "14", "20", "24", "27", "29", "42"}
+    name
+    for name in case_loader.CASE_NAMES
+    if name[:2] in {"01", "04", "05", "09", "14", "20", "24", "27", "29", "30", "42"}
 ]
 X, Y = jnp.ones((64, 96)), jnp.ones((64, 24))
 ADAM = optax.adam(1e-3)
@@ -81,6 +83,13 @@ def one_tree(state: Any, x: Any) -> Any:
     gradients = jax.grad(loss)(state["params"], x)
     slots = jax.tree.map(lambda m, g: 0.9 * m + g, state["slots"], gradients)
     return {"params": state["params"] - 0.1 * slots, "slots": slots, "step": state["step"] + 1}
+
+
+def one_model(model: Any, x: Any) -> Any:
+    """A momentum that only its path tells from the layers."""
+    gradients = jax.grad(loss)(model["layers"]["k"], x)
+    momentum = 0.9 * model["memory"]["k"] + gradients
+    return {"layers": {"k": model["layers"]["k"] - 0.1 * momentum}, "memory": {"k": momentum}}
 
 
 def scanned_steps(w: Any, m: Any, x: Any) -> Any:
@@ -167,6 +176,7 @@ PROGRAMS: dict[str, Callable[[], Lowered]] = {
     "bare momentum": _of(bare_momentum, _W, _W, X, donate=(0, 1)),
     "unnamed trees": _of(unnamed_trees, _TREE, _TREE, X, donate=(0, 1)),
     "one tree": _of(one_tree, {"params": _W, "slots": _W, "step": jnp.int32(0)}, X, donate=(0,)),
+    "one model": _of(one_model, {"layers": {"k": _W}, "memory": {"k": _W}}, X, donate=(0,)),
     "scanned steps": _of(scanned_steps, _W, _W, X, donate=(0, 1)),
     "gradients alone": _of(gradients_alone, {"a": _W, "b": _W}, X),
     "deep gradient": _of(deep_gradient, _LAYERS, _matrix(64, 96)),

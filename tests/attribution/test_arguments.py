@@ -52,6 +52,14 @@ def test_parts_of_one_tree() -> None:
     }
 
 
+def test_a_mirrored_path_counts_more_than_the_name_of_the_whole() -> None:
+    program = compiled("one model")
+    roles = program.roles.entry.arguments
+
+    assert roles[program.position("model['layers']['k']")] is P
+    assert roles[program.position("model['memory']['k']")] is S
+
+
 RESULTS = {
     "gpt": {"[0]": P, "[1]": S, "[2]": R},
     "nnx": {"model": P, "optimizer": S, "result": R},

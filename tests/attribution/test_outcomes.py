@@ -143,3 +143,11 @@ def test_nothing_is_explained_where_nothing_is_donated() -> None:
 
     assert aliasing.outcomes == {}
     assert (aliasing.aliased, aliasing.grown, aliasing.unpinned) == (0, 0, 0)
+
+
+def test_a_copy_that_is_made_without_donation_too_is_not_aliasings() -> None:
+    plain = compiled("30_pallas_input_output_aliases", "none").flow
+    assert [copy.opcode for copy in plain.copies(plain.arguments[0])] == ["copy"]
+
+    (outcome,) = explain("30_pallas_input_output_aliases").outcomes.values()
+    assert {copy.kind for copy in outcome.copies} == {Kind.MOVED}

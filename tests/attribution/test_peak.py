@@ -157,6 +157,32 @@ def test_a_copy_of_a_donated_argument_counts_as_one() -> None:
     assert bytes_with(plain, Role.COPIES) == 0
 
 
+def test_a_result_that_waits_for_its_place_counts_as_a_copy() -> None:
+    _, peak = find("05_reshape_donation jax")
+
+    (waiting,) = [c for c in peak.contributors if c.role is Role.COPIES]
+    assert waiting.nbytes == 256 * 256 * 4
+    assert waiting.op_name.endswith("/sin")
+
+
+def test_a_gradient_on_its_way_to_the_update_is_one() -> None:
+    program = compiled("unnamed trees", "none")
+    roles = program.roles
+
+    temporary = [b for b in program.buffers.live_ranges if b.kind == "temp" and roles.role(b) is Role.GRADIENTS]
+    assert {b.shape for b in temporary} == {(96, 80)}
+    assert all("transpose(" in b.op_name for b in temporary)
+
+
+def test_what_a_loop_carries_is_what_it_started_with() -> None:
+    program = compiled("scanned steps", "none")
+    roles = program.roles
+
+    carried = [b for b in program.buffers.live_ranges if b.opcode == "parameter" and b.kind == "temp" and b.shape]
+    found = {roles.role(b) for b in carried if b.shape == (96, 80)}
+    assert found == {Role.PARAMETERS, Role.OPTIMIZER}
+
+
 def test_memory_that_holds_nothing_is_its_arguments_or_results() -> None:
     _, peak = find("29_exported_call jax")
 
