@@ -171,10 +171,10 @@ def test_levels_of_one_result(body: str, expected: list[list[str]]) -> None:
             [["AFTER", "COPIED"], ["COPIED", "BEFORE"]],
         ),
         (
-            # the first result is computed anew for the second, so nothing waits for it in memory
+            # the second result waits for the first, which reads %a as well
             '%r = "stablehlo.negate"(%a) : (T) -> T\n%s = "stablehlo.add"(%r, %a) : (T, T) -> T\n'
             "func.return %r, %s : T, T",
-            [["COPIED", "TOGETHER"], ["IN_PLACE", "IN_PLACE"]],
+            [["COPIED", "ORDERED"], ["IN_PLACE", "IN_PLACE"]],
         ),
         (
             # %s depends on no argument, so it can be made last

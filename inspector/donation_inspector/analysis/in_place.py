@@ -27,10 +27,6 @@ _ELEMENTWISE = re.compile(
     r"|not|or|popcnt|power|real|reduce_precision|remainder|round_nearest_afz|round_nearest_even|rsqrt|select"
     r"|shift_left|shift_right_arithmetic|shift_right_logical|sign|sine|sinh|sqrt|square|subtract|tan|tanh|xor"
 )
-_EXPENSIVE = re.compile(
-    r"acos|acosh|asin|asinh|atan|atan2|atanh|cbrt|cos|cosh|cosine|digamma|erf|erf_inv|exp|exponential"
-    r"|exponential_minus_one|lgamma|log|log_plus_one|logistic|power|powf|rsqrt|sin|sine|sinh|sqrt|tan|tanh"
-)
 _VIEWS = re.compile(
     r"builtin\.unrealized_conversion_cast|sdy\.sharding_constraint|stablehlo\.optimization_barrier"
     r"|stablehlo\.reshape|tensor\.bitcast|tensor\.cast|tensor\.collapse_shape|tensor\.expand_shape"
@@ -99,11 +95,6 @@ def is_fusible(op: Operation) -> bool:
         or is_view(op)
         or (dialect in PURE_DIALECTS and (name == "constant" or _MOVES.fullmatch(name) is not None))
     )
-
-
-def is_expensive(op: Operation) -> bool:
-    """Whether XLA computes the operation once rather than anew in each that uses it."""
-    return _EXPENSIVE.fullmatch(operation_name(op).partition(".")[2]) is not None
 
 
 def has_effects(op: Operation) -> bool:

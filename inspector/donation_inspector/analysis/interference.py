@@ -132,11 +132,11 @@ class Interference:
         kernels: list[_Kernel] = []
         for value, goes_along in along.items():
             step = _step(value)
-            fused |= self._kernels.needs[step.index]
+            fused |= flow.needs[step.index]
             for result in step.results:
                 if result is not value:
                     fused |= self._bit(result)
-            before = self._kernels.leads_to(value) | self._bit(value)
+            before = flow.leads_to[step.index] | self._bit(value)
             kernels.append(_Kernel(step.index, before, goes_along and self._kernels.fusible[step.index]))
         return _Readers(copied, fused, along, tuple(sorted(kernels, reverse=True)))
 

@@ -46,14 +46,21 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
     else is known to fit: dynamic shapes, sizes on each device that the module does not tell. What materializes already
     is left as it is.
 
+    No pair is a certain copy, and of those that were not kept there is an order of the program in which each buffer is
+    taken after its last use.
+
     Buffers are equal when type, size on one device, memory kind and layout are. With `cross_type`, what is left is
     paired where it takes equally many bytes of one memory.
     """
     donation = read_donation(func)
     arguments, results = _leaves(func)
     unwritten, unmaterialized = _open_positions(func)
-    chosen = _chosen(donation.aliases, arguments, results, unmaterialized)
     interference = Interference(Dataflow(func))
+    chosen = {
+        argument: result
+        for argument, result in _chosen(donation.aliases, arguments, results, unmaterialized).items()
+        if interference.level(argument, result) is not Level.COPIED
+    }
     forbidden: set[tuple[int, int]] = set()
     while True:
         pairs = dict(chosen)

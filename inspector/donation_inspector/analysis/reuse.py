@@ -7,13 +7,14 @@ over what it reads (`in_place.writes_over`).
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.in_place import has_own_buffers, lives_in, writes_over
@@ -75,24 +76,26 @@ class _Buffers:
         written = ((op, destination_argument(op)) for op in writes)
         self._position = {op: argument.index for op, argument in written if argument is not None}
         self._stays: dict[int, list[_Stay]] = {}
+        """What each buffer holds, by where it starts. No two meet, or the program would be wrong already."""
         for position in sorted({*donated, *self._position.values()}):
-            self._stays[position] = [self._stay(func.args[position], position)]
-            self._hold(self._stays[position][0])
+            self._stays[position] = []
+            self._hold(self._stay(func.args[position], position), position)
+        self._of_type: defaultdict[Attribute, list[int]] = defaultdict(list)
+        for position in self._stays:
+            self._of_type[func.args[position].type].append(position)
         for op, position in self._position.items():
             assert op.result is not None
             if op.result in self._held:
                 continue
             behind = made_before(op)
             stay = self._stay(op.result if behind is None else behind, position)
-            self._stays[position].append(stay)
-            self._hold(stay)
+            self._hold(stay, position)
             if behind is None:
                 self.moved[op] = stay
 
     def in_order(self, values: Iterable[OpResult]) -> list[OpResult]:
         """Values by where they end, if they fit any of the buffers."""
-        types = {self._func.args[position].type for position in self._stays}
-        stays = {value: self._stay(value, None) for value in values if value.type in types}
+        stays = {value: self._stay(value, None) for value in values if value.type in self._of_type}
         return sorted(stays, key=lambda value: (stays[value].end, stays[value].start, value.index))
 
     def bring_forward(self, op: MaterializeInDestinationOp) -> bool:
@@ -110,30 +113,30 @@ class _Buffers:
         others = [other for other in self._stays[position] if other is not self.moved[op]]
         if root.type != op.dest.type or root.owner.parent is not op.parent or not _fits(stay, others):
             return False
-        self._stays[position] = [*others, stay]
-        self._hold(stay)
+        self._stays[position] = others
+        self._hold(stay, position)
         if root is not op.source:
             self.placed.append((root, position))
         return root is op.source
 
     def place(self, value: OpResult) -> None:
         """Gives the value the buffer of its type that is free for it and was idle for the shortest time, if any."""
-        if value in self._held:
+        if value in self._held or not _is_static(value):
             return
-        fitting: list[tuple[int, int, _Stay]] = []
-        for position, stays in self._stays.items():
-            if value.type == self._func.args[position].type and _is_static(value):
-                stay = self._stay(value, position)
-                if _fits(stay, stays):
-                    fitting.append((max(other.end for other in stays if other.end <= stay.start), -position, stay))
+        stay, fitting = self._stay(value, None), list[tuple[int, int]]()
+        for position in self._of_type[value.type]:
+            stays = self._stays[position]
+            if stays[0].end <= stay.start and _fits(stay, stays):
+                before = bisect_right(stays, stay.start, key=lambda other: other.start) - 1
+                fitting.append((stays[before].end, -position))
         if fitting:
-            _, position, stay = max(fitting, key=lambda found: found[:2])
-            self._stays[-position].append(stay)
-            self._hold(stay)
-            self.placed.append((value, -position))
+            position = -max(fitting)[1]
+            self._hold(self._stay(value, position), position)
+            self.placed.append((value, position))
 
-    def _hold(self, stay: _Stay) -> None:
+    def _hold(self, stay: _Stay, position: int) -> None:
         self._held |= stay.values
+        insort(self._stays[position], stay, key=lambda other: other.start)
 
     def _stay(self, value: SSAValue, position: int | None) -> _Stay:
         """The stay of `value` and all that lives with it in the buffer of the argument at `position`."""
@@ -174,8 +177,11 @@ def _is_static(value: SSAValue) -> bool:
     return None not in shape_dtype(value.type)[0]
 
 
-def _fits(stay: _Stay, others: Iterable[_Stay]) -> bool:
-    return all(_follows(stay, other) or _follows(other, stay) for other in others)
+def _fits(stay: _Stay, others: Sequence[_Stay]) -> bool:
+    """Whether `stay` can have a buffer between the others, which are in the order of their start."""
+    place = bisect_right(others, stay.start, key=lambda other: other.start)
+    before, behind = others[max(0, place - 1) : place], others[place : place + 1]
+    return all(_follows(stay, other) for other in before) and all(_follows(other, stay) for other in behind)
 
 
 def _follows(stay: _Stay, before: _Stay) -> bool:

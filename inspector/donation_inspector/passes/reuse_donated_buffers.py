@@ -24,6 +24,7 @@ from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.analysis.reuse import made_before, plan_reuse
 from donation_inspector.ir.entry import read_donation, read_signature
+from donation_inspector.passes.check_donated_buffers import check_donated_buffers
 from donation_inspector.passes.donate_by_live_range import donate_by_live_range, is_private
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.signature import Donation
@@ -38,7 +39,8 @@ def reuse_donated_buffers(func: FuncOp) -> None:
     Raises DiagnosticException, and changes nothing, when donated arguments stand at a function that
     - has several blocks;
     - is refused by `donate-by-live-range`;
-    - has donated arguments that are sharded: what other values take on one device is not known.
+    - has donated arguments that are sharded: what other values take on one device is not known;
+    - has materializations that `check-donated-buffers` rejects.
     """
     donation = read_donation(func)
     written = {destination_argument(op) for op in func.walk() if isinstance(op, MaterializeInDestinationOp)}
@@ -54,6 +56,7 @@ def reuse_donated_buffers(func: FuncOp) -> None:
                 f"argument {leaf.position} is sharded, {leaf.sharding}: what other values of its type take on one "
                 "device is not known.",
             )
+    check_donated_buffers(func)
     donate_by_live_range(func)
     donors = read_donation(func).donors
     plan = plan_reuse(func, donors)
