@@ -98,7 +98,7 @@ def available() -> dict[str, Callable[[], type[ModulePass]]]:
 
 
 def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.65)
     if not near:
         return "`xdsl-opt --help` lists those there are."
     return f"Did you mean {' or '.join(repr(found) for found in near)}?"
