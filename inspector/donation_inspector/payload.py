@@ -187,7 +187,7 @@ def comparison(inspection: Inspection, answer: Comparison | None, revision: int,
         "note": f"compiled with XLA for {answer.target}{'' if answer.here else ', not run'}, bytes per device",
         "variants": rows,
         "buffers": buffers,
-        "targets": [row for one in inspection.comparisons.values() for row in _target_rows(one)],
+        "targets": [row for one in reversed([*inspection.comparisons.values()]) for row in _target_rows(one)],
         "sentence": headline.details(inspection),
     }
     return {"comparison": found, "xla_curves": curves}

@@ -59,5 +59,6 @@ def test_compare_shows_what_fills_the_peak(open_notebook: OpenNotebook) -> None:
         expect(by("peak-fits")).to_contain_text("fits the 16.9 GB")
         expect(by("facts")).to_contain_text("HBM")
         expect(by("targets").locator("tbody tr")).to_have_count(6)
+        expect(by("targets").locator("tbody tr").first).to_contain_text("tpu:v5e")
     notebook.screenshot("buffers")
     assert notebook.errors == []

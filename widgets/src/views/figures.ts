@@ -95,11 +95,7 @@ function targetRow(row: TargetRow, first: boolean): HTMLElement {
   return h(
     "tr",
     { class: first ? "di-first-of-target" : "" },
-    h(
-      "th",
-      { scope: "row", class: "di-target-name" },
-      first ? row.target : h("span", { class: "di-offscreen" }, row.target),
-    ),
+    h("th", { scope: "row" }, first ? row.target : h("span", { class: "di-offscreen" }, row.target)),
     h("td", {}, row.variant),
     figure(row.total === null ? row.status : bytes(row.total)),
     figure(row.variant === "none" ? "" : bytes(row.saved)),
