@@ -136,24 +136,32 @@ def test_a_long_splat_is_not_expanded_by_the_writer() -> None:
     assert "dense<true> : tensor<1000x1000xi1>" in generic.text(imported, imported.module)
 
 
+def test_booleans_are_bytes_as_mlir_has_them() -> None:
+    words = ", ".join(["true", "false"] * 10)
+    original = source.parse(f"%0 = stablehlo.constant dense<[[{words}]]> : tensor<1x20xi1>")
+    imported = import_module(original)
+    written = generic.text(imported, imported.module)
+    assert resources.blobs(written) == {"constant_0": bytes([1, 0] * 10)}
+    assert text(source.parse(through_xdsl(written))) == text(original)
+
+
 def test_resources_that_came_as_such_keep_their_bytes() -> None:
     """In bytecode they are not inlined, and their names may be those that the writer would give."""
-    context = native.make_context()
     original = ir.Module.parse(
         """
-        func.func public @main() -> (tensor<2xf32>, tensor<bf16>) {
-          %0 = stablehlo.constant dense_resource<constant_0> : tensor<2xf32>
-          %1 = stablehlo.constant dense<0xFF80> : tensor<bf16>
-          return %0, %1 : tensor<2xf32>, tensor<bf16>
+        func.func public @main() -> (tensor<bf16>, tensor<2xf32>) {
+          %0 = stablehlo.constant dense<0xFF80> : tensor<bf16>
+          %1 = stablehlo.constant dense_resource<constant_0> : tensor<2xf32>
+          return %0, %1 : tensor<bf16>, tensor<2xf32>
         }
         {-# dialect_resources: { builtin: { constant_0: "0x040000000000803F00000040" } } #-}
         """,
-        context=context,
+        context=native.make_context(),
     )
     imported = import_module(original)
     read = text(source.parse(through_xdsl(generic.text(imported, imported.module))))
-    assert "dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>" in read
     assert "dense<0xFF80> : tensor<bf16>" in read
+    assert "dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>" in read
 
 
 def test_from_the_shell_without_a_flag(tmp_path: Path) -> None:
