@@ -6,6 +6,7 @@ what it writes without a word, so whatever goes wrong in reading is one CompileE
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache, cached_property
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from donation_inspector.attribution.roles import Roles
     from donation_inspector.signature import Signature
     from donation_inspector.xla.hlo.buffers import Buffers
+    from donation_inspector.xla.results import Memory
 
 
 @contextmanager
@@ -37,11 +39,15 @@ def _reading() -> Generator[None]:
 
 
 class CompiledModule:
-    """A serialized HloProto with the user's names of what the program takes and returns."""
+    """A serialized HloProto with the user's names of what the program takes and returns.
 
-    def __init__(self, hlo: bytes, signature: Signature) -> None:
+    `memory` is what XLA says of the executable, None where it made none.
+    """
+
+    def __init__(self, hlo: bytes, signature: Signature, memory: Memory | None) -> None:
         self.hlo = hlo
         self.signature = signature
+        self._memory = memory
         # each space once, for as long as this module lives
         self.peak_in = cache(self._peak_in)
         self._links: Links | None = None
@@ -52,7 +58,12 @@ class CompiledModule:
         from donation_inspector.xla.hlo.buffers import read_buffers
 
         with _reading():
-            return read_buffers(self.hlo)
+            buffers = read_buffers(self.hlo)
+            if self._memory is None or 0 not in buffers.spaces:
+                return buffers
+            # On a TPU the buffer assignment keeps 16 KB for each tuple's table, of which XLA's total knows nothing.
+            main = dataclasses.replace(buffers.spaces[0], reserved=self._memory.total)
+            return dataclasses.replace(buffers, spaces={**buffers.spaces, 0: main})
 
     @cached_property
     def roles(self) -> Roles:
@@ -81,8 +92,11 @@ class CompiledModule:
         """
         from donation_inspector.attribution.outcomes import explain_aliases
 
+        grown = None
+        if self._memory is not None and none._memory is not None:
+            grown = self._memory.temp - none._memory.temp
         with _reading():
-            return explain_aliases(none.buffers, self.buffers, self.signature).outcomes
+            return explain_aliases(none.buffers, self.buffers, self.signature, grown).outcomes
 
     def _peak_in(self, color: int) -> Peak | None:
         """The peak of a memory space; None where nothing is laid there. Raises CompileError as `buffers` does."""

@@ -231,7 +231,7 @@ def _module(subject: Subject, key: CompiledKey, result: Compiled) -> CompiledMod
         return None
     known = subject.modules.get(key)
     if known is None or known.hlo is not result.hlo:
-        known = subject.modules[key] = CompiledModule(result.hlo, subject.signature)
+        known = subject.modules[key] = CompiledModule(result.hlo, subject.signature, result.memory)
     return known
 
 

@@ -410,8 +410,9 @@ class Inspection:
         target = resolve(spec, platform=self.platform, devices=self.devices)
         if fits is None:
             return target
-        capacity = parse_bytes(fits) if isinstance(fits, str) else fits
-        if capacity is None or capacity <= 0:
+        given = cast(object, fits)
+        capacity = parse_bytes(given) if isinstance(given, str) else given
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity <= 0:
             raise CompileError(f"fits={fits!r} is no amount of memory: write it as '24GB', '16GiB' or in bytes.")
         return dataclasses.replace(target, capacity=capacity)
 

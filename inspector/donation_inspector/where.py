@@ -181,7 +181,8 @@ def find(subject: Subject, module: CompiledModule | None, asked: str | int) -> W
         arguments = places.arguments_of(index)
     elif links is not None and module is not None and text in module.buffers.schedule:
         operations, instructions = links.ops_of_hlo(text), [text]
-        arguments = links.arguments_of_hlo(text)
+        own = [position for position, buffer in module.roles.flow.arguments.items() if buffer.instruction == text]
+        arguments = own or links.arguments_of_hlo(text)
     if not (arguments or operations or instructions):
         raise PathError(_unknown(subject, module, text))
     names = tuple(instructions)

@@ -71,7 +71,10 @@ def test_savings_add_up_to_xlas_totals(name: str) -> None:
 
     total = compiled(name, "none").memory.total - compiled(name).memory.total
     assert aliasing.aliased - aliasing.grown == total
-    assert None not in saved
+    if None in saved:
+        # temporaries grew for no copy's sake: whose doing it is only another compile could tell
+        assert aliasing.unpinned > 0
+        return
     assert sum(known for known in saved if known is not None) - aliasing.unpinned == pytest.approx(total, abs=64)
 
 
@@ -117,8 +120,11 @@ def test_kinds_are_what_xla_did(case: str) -> None:
 def test_swapped_results_are_told_to_swap() -> None:
     outcomes = by_path("04_swapped_outputs")
 
-    assert outcomes["a"].advice == "Return [1] in the place of [0], so that it takes over the buffer of a."
-    assert outcomes["b"].advice == "Return [0] in the place of [1], so that it takes over the buffer of b."
+    for argument, other, result in (("a", "[1]", "[0]"), ("b", "[0]", "[1]")):
+        assert outcomes[argument].advice == (
+            f"Worth a try: return {other} in the place of {result}, so that it takes over the buffer of {argument}; "
+            "compare tells whether it helps."
+        )
 
 
 def test_another_shape_and_another_layout_are_called_so() -> None:

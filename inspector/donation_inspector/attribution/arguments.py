@@ -115,6 +115,9 @@ class Arguments:
         role, certainty = name or (None, Certainty.WEAK)
         if certainty is Certainty.PLAIN and not (role is Role.BATCH and updated):
             return role
+        if role is Role.BATCH and certainty is Certainty.PLAIN:
+            # named as data and trained on: neither word can be told from the other
+            return Role.ARGUMENTS
         if self.differentiated and updated and self._arguments[position].buffer.dtype.startswith(_FLOATING):
             if mirrors and not in_passes:
                 return Role.OPTIMIZER

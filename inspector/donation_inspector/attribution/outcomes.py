@@ -41,6 +41,7 @@ class AliasOutcome:
     result: int
     nbytes: int
     saved: int | None
+    at_most: bool
     sentence: str
     advice: str
     copies: tuple[Copy, ...]
@@ -66,22 +67,27 @@ class Aliasing:
     unpinned: int
 
 
-def explain_aliases(none: Buffers, donating: Buffers, signature: Signature) -> Aliasing:
-    """Every aliased argument of `donating`, held against `none`, the same program with donation stripped."""
+def explain_aliases(none: Buffers, donating: Buffers, signature: Signature, grown: int | None = None) -> Aliasing:
+    """Every aliased argument of `donating`, held against `none`, the same program with donation stripped.
+
+    `grown` is by how much XLA itself says that temporaries grew, None to take it from the buffers.
+    """
     flow, plain = Flow(donating), Flow(none)
     pairs = aliased_pairs(flow)
     copies = _without_donation_too(find_copies(flow), plain)
-    grown = _temporaries(donating) - _temporaries(none)
+    if grown is None:
+        grown = _temporaries(donating) - _temporaries(none)
     sizes = {argument: flow.arguments[argument].nbytes for argument, _ in pairs}
     costs = _costs(donating, copies, sizes, grown)
     slack = _NOISE + _NEGLIGIBLE * sum(sizes.values())
     saved_by_all = max(0, sum(sizes.values()) - grown)
-    reasons = Reasons(flow, signature)
+    unpinned = max(0, grown - sum(cost or 0 for cost in costs.values()))
+    reasons = Reasons(flow, signature, copies)
     arguments = {leaf.position: leaf.index for leaf in signature.arguments if leaf.position is not None}
     results = {leaf.position: leaf.index for leaf in signature.results if leaf.position is not None}
     outcomes: dict[int, AliasOutcome] = {}
     for argument, result in pairs:
-        if argument not in arguments or result not in results:
+        if argument not in arguments or result not in results or not sizes[argument]:
             continue
         mine = tuple(copy for copy in copies if copy.argument == argument)
         cost = costs.get(argument, 0)
@@ -90,16 +96,21 @@ def explain_aliases(none: Buffers, donating: Buffers, signature: Signature) -> A
             saved = 0
         if saved is not None and saved > saved_by_all + slack:
             saved = None if saved_by_all > slack else 0
+        real = any(copy.kind is not Kind.DISPLACED for copy in mine)
+        # temporaries grew by more than copies explain: whose doing that is only another compile could tell
+        unclear = unpinned > slack and saved_by_all > slack and len(pairs) > 1
+        if unclear and saved == 0 and not real:
+            saved = None
         outcomes[arguments[argument]] = AliasOutcome(
             argument=arguments[argument],
             result=results[result],
             nbytes=sizes[argument],
             saved=saved,
-            sentence=reasons.sentence(mine, sizes[argument], saved, grown),
-            advice="" if saved == sizes[argument] else reasons.advice(mine),
+            at_most=unclear and bool(saved),
+            sentence=reasons.sentence(mine, sizes[argument], saved, grown, unpinned if unclear else 0),
+            advice=reasons.advice(mine) if saved == 0 else "",
             copies=mine,
         )
-    unpinned = max(0, grown - sum(cost or 0 for cost in costs.values()))
     return Aliasing(outcomes, sum(sizes.values()), grown, unpinned)
 
 

@@ -98,7 +98,7 @@ def find_peak(roles: Roles, signature: Signature, color: int = 0) -> Peak | None
         source=user_frame(stack),
         classes=tuple(sorted(totals.items(), key=lambda item: -item[1])),
         contributors=tuple(contributors),
-        fragmentation=curves.reserved - curves.peak,
+        fragmentation=max(0, curves.reserved - curves.peak),
         padding=sum(_padding(buffer) for _, buffer, _ in held if isinstance(buffer, BufferLiveRange)),
         constants=curves.constant,
     )

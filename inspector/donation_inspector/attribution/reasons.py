@@ -11,41 +11,63 @@ from donation_inspector.units import format_bytes
 from donation_inspector.user_code import place
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
 
+_NEVER_IN_PLACE = frozenset(
+    {
+        *("dot_general", "conv_general_dilated", "fft", "sort", "transpose", "rev", "gather"),
+        *("cumsum", "cumprod", "cummax", "cummin", "triangular_solve", "cholesky"),
+    }
+)
+"""Primitives whose result needs all of what they read until it is whole."""
+
+_LOOPS = frozenset({"while", "scan", "fori_loop", "cond"})
+
 
 class Reasons:
     """The sentences about one compiled module, in the user's names."""
 
-    def __init__(self, flow: Flow, signature: Signature) -> None:
+    def __init__(self, flow: Flow, signature: Signature, copies: Sequence[Copy]) -> None:
         self._flow = flow
+        self._in_trouble = {copy.result for copy in copies}
         self._arguments = {leaf.position: leaf.path for leaf in signature.arguments if leaf.position is not None}
         self._results = {
-            leaf.position: leaf.path or "the result" for leaf in signature.results if leaf.position is not None
+            leaf.position: "the result" if leaf.path in ("", "result") else leaf.path
+            for leaf in signature.results
+            if leaf.position is not None
         }
+        self._parameters = {buffer.instruction: position for position, buffer in flow.arguments.items()}
         self._makers = {flow.uncopied(buffer).instruction: position for position, buffer in flow.results.items()}
 
-    def sentence(self, copies: Sequence[Copy], nbytes: int, saved: int | None, grown: int) -> str:
-        """What aliasing this argument saves, and the copy that counts."""
+    def sentence(self, copies: Sequence[Copy], nbytes: int, saved: int | None, grown: int, unclear: int) -> str:
+        """What aliasing this argument saves, and the copy that counts.
+
+        `unclear` is by how many bytes temporaries grew for no copy's sake: what is saved is an upper bound then.
+        """
+        saves = "Saves" if not unclear else "Saves at most"
+        doubt = f" (temporaries grew by {format_bytes(unclear)} for all together)" if unclear else ""
         if copies:
             why = self.why(self._main(copies))
         elif saved == nbytes:
-            return f"Saves {format_bytes(saved)}."
+            return f"{saves} {format_bytes(saved)}{doubt}."
         else:
-            why = (
-                f"temporaries grew by {format_bytes(grown)}; without donation they lie in the results' own memory "
-                "until that is written."
-            )
+            why = f"the program's temporaries grew by {format_bytes(grown)}, and no single argument explains it."
         if saved is None:
-            return f"Aliased; what it saves is not known: {why}"
+            return f"What it saves by itself is not known: {why}"
         if saved <= 0:
             return f"Aliased, saves nothing: {why}"
         if saved < nbytes:
-            return f"Saves {format_bytes(saved)} of {format_bytes(nbytes)}: {why}"
-        return f"Saves {format_bytes(saved)}; what it takes instead lies in memory that is there anyway: {why}"
+            return f"{saves} {format_bytes(saved)} of {format_bytes(nbytes)}{doubt}: {why}"
+        return f"{saves} {format_bytes(saved)}{doubt}; what it takes instead lies in memory that is there anyway: {why}"
 
     def why(self, copy: Copy) -> str:
         """The use that interferes, the result that needs the place, and what XLA does about it."""
         argument, result = self._argument(copy), self._results.get(copy.result, "the result")
         size = format_bytes(copy.nbytes)
+        unchanged = self._unchanged(copy)
+        if unchanged is not None:
+            return (
+                f"{unchanged} has to live in the buffer of {argument}, which is itself still needed then: a copy is "
+                f"made ({size})."
+            )
         if copy.kind is Kind.DISPLACED and copy.maker is not None:
             if copy.reader.instruction == copy.maker.instruction:
                 return (
@@ -70,24 +92,46 @@ class Reasons:
             return ""
         copy = self._main(copies)
         argument, result = self._argument(copy), self._results.get(copy.result, "the result")
+        if self._unchanged(copy) is not None:
+            return ""
         if copy.kind is Kind.DISPLACED:
-            return f"Donating {argument} brings nothing here: the step needs two buffers of its size either way."
+            return (
+                f"As the step stands, donating {argument} brings nothing more: "
+                "it needs two buffers of that size either way."
+            )
         read_for = self._makers.get(copy.reader.instruction)
         if copy.reader.instruction == copy.writer.instruction:
             return self._advice_in_place(copy)
+        if copy.reader.primitive in _NEVER_IN_PLACE:
+            return f"As the step stands nothing avoids it: {_name(copy.reader)} cannot write over what it reads."
         if read_for is not None and read_for != copy.result:
             other = self._results.get(read_for, "the other result")
             if self._type(self._flow.results[read_for]) == self._type(self._flow.arguments[copy.argument]):
-                return f"Return {other} in the place of {result}, so that it takes over the buffer of {argument}."
+                if read_for not in self._in_trouble:
+                    # it has its buffer for nothing, which another order of results would take away
+                    return ""
+                return (
+                    f"Worth a try: return {other} in the place of {result}, so that it takes over the buffer of "
+                    f"{argument}; compare tells whether it helps."
+                )
             return (
-                f"Return {other} from a call of its own, made before this one, so that only {result} needs {argument}."
+                f"Worth a try: return {other} from a call of its own, made before this one, so that only {result} "
+                f"needs {argument}."
             )
+        if copy.writer.primitive in _LOOPS:
+            return ""
         if copy.reader.time <= copy.writer.time:
-            return (
-                f"Nothing reads {argument} after {_name(copy.writer)} in this schedule: XLA decides on copies before "
-                "it schedules, and the step cannot say otherwise."
-            )
+            return f"Nothing reads {argument} after {_name(copy.writer)} in this schedule, and XLA copies all the same."
         return f"Let {_name(copy.reader)} not need the old {argument} once {_name(copy.writer)} has made the new one."
+
+    def _unchanged(self, copy: Copy) -> str | None:
+        """What the result is, where it is an argument as it came in; None where something computes it."""
+        step = copy.maker if copy.kind is Kind.DISPLACED else copy.writer
+        position = None if step is None else self._parameters.get(step.instruction)
+        if position is None:
+            return None
+        result = self._results.get(copy.result, "the result")
+        return f"{result}, which is {self._arguments.get(position, f'argument {position}')} unchanged,"
 
     def _advice_in_place(self, copy: Copy) -> str:
         argument = self._argument(copy)
@@ -96,7 +140,7 @@ class Reasons:
             return f"Return it as {_label(old)}, the type of {argument}, and change its shape outside of the step."
         if self._reads_another_layout(copy):
             return f"Give the result the layout of {argument} (out_shardings=Format(…))."
-        return f"Donating {argument} brings nothing here: {_name(copy.writer)} cannot write over what it reads."
+        return f"As the step stands nothing avoids it: {_name(copy.writer)} cannot write over what it reads."
 
     def _how(self, copy: Copy) -> str:
         old, new = self._flow.arguments[copy.argument], self._flow.results[copy.result]

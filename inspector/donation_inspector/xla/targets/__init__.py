@@ -7,7 +7,7 @@ the child that compiles and, in that child, `devices(target)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from donation_inspector.errors import CompileError
 from donation_inspector.xla.targets import cuda, tpu
@@ -49,6 +49,10 @@ def resolve(spec: str | Target | None, *, platform: str, devices: int) -> Target
     """
     if isinstance(spec, Target):
         return spec
+    if spec is not None and not isinstance(cast(object, spec), str):
+        raise CompileError(
+            f"A target is a name such as 'tpu:v5e', a Target or None, and this is {type(spec).__name__}."
+        )
     if spec is None or spec == platform:
         return Target(platform, platform)
     if spec == "cpu":
