@@ -95,7 +95,7 @@ def test_a_file_is_measured_in_processes_of_its_own(tmp_path: pathlib.Path, caps
     assert main(["measure", str(path), "--runs", "1"]) == 0
     printed = capsys.readouterr().out
     assert "Donation saves 4.2 MB of 8.4 MB (50 %), compiled for cpu; measured 4." in printed
-    assert "inputs: generated; 1 runs each" in printed
+    assert "inputs: generated; 1 run each" in printed
 
 
 def test_what_was_saved_is_read_as_any_file(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,8 @@ def _report(inspection: Inspection, options: argparse.Namespace) -> tuple[str, b
 def _inspect(options: argparse.Namespace) -> tuple[str, bool]:
     inspection = _opened(options)
     targets: list[str | None] = [*([None] if options.compare else []), *(options.target or [])]
+    if options.fits and not targets:
+        targets = [None]
     if len(targets) == 1:
         inspection.compare(targets[0], fits=options.fits)
     elif targets:

@@ -115,8 +115,9 @@ def measured_sentence(measurement: Measurement) -> str:
         parts.append("The peak is unknown on this system: it needs Linux's /proc")
     if measurement.outputs_equal is not None:
         parts.append("all outputs are bit-equal" if measurement.outputs_equal else "the outputs differ")
-    parts += [f"inputs: {measurement.inputs}", f"{measurement.runs} runs each"]
-    return "; ".join([*parts, *failures]) + "."
+    parts += [f"inputs: {measurement.inputs}", f"{measurement.runs} {'run' if measurement.runs == 1 else 'runs'} each"]
+    limits = [measurement.limits] if measurement.limits else []
+    return "; ".join([*parts, *limits, *failures]) + "."
 
 
 def fix(inspection: Inspection) -> str | None:

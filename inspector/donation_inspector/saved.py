@@ -168,17 +168,18 @@ def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
             for one in state["compiled"]:
                 hlo = None if one["hlo"] is None else archive.read(_hlo_name(one["hlo"]))
                 subject.compiled[Target(**one["target"]), _key(one["donation"])] = _compiled(one, hlo)
+            for one in state["measurements"]:
+                made = None if one["pass"] is None else _key(one["pass"])
+                subject.measurements[_key(one["donation"]), made] = _measurement(one["answer"])
+            for one in state["asked"]:
+                target = Target(**one)
+                subject.asked[target.name] = target
+            donated, pipeline = frozenset[int](state["donated"]), str(state["pipeline"])
     except OSError as error:
         raise IRError(f"{path} cannot be read: {error.strerror or error}. {_WANTED}") from None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError) as error:
         raise IRError(f"{path} is no saved Inspection ({type(error).__name__}: {error}). {_WANTED}") from None
-    for one in state["measurements"]:
-        made = None if one["pass"] is None else _key(one["pass"])
-        subject.measurements[_key(one["donation"]), made] = _measurement(one["answer"])
-    for one in state["asked"]:
-        target = Target(**one)
-        subject.asked[target.name] = target
-    return subject, frozenset(state["donated"]), state["pipeline"]
+    return subject, donated, pipeline
 
 
 _WANTED = "Give a file that Inspection.save wrote."

@@ -23,14 +23,15 @@ def select(signature: Signature, paths: Iterable[str]) -> frozenset[int]:
                 f"a path is text, such as 'params', and this is of type {type(path).__name__}; "
                 f"the {_roots(signature.arguments)}"
             )
-        found = [leaf.index for leaf in signature.arguments if _is_below(leaf.path, path)]
+        found = [leaf.index for leaf in signature.arguments if is_below(leaf.path, path)]
         if not found:
             raise PathError(_unknown(signature.arguments, path))
         chosen.update(found)
     return frozenset(chosen)
 
 
-def _is_below(path: str, prefix: str) -> bool:
+def is_below(path: str, prefix: str) -> bool:
+    """Whether a leaf's path is this one or one inside of it."""
     return path == prefix or (path.startswith(prefix) and path[len(prefix)] in "[.")
 
 
@@ -38,7 +39,7 @@ def _unknown(leaves: tuple[Leaf, ...], path: str) -> str:
     if not leaves:
         return f"no argument {path!r}: the function has no array arguments"
     names = dict.fromkeys(leaf.root for leaf in leaves)
-    candidates = [*names, *(leaf.path for leaf in leaves)]
+    candidates = list(dict.fromkeys([*names, *(leaf.path for leaf in leaves)]))
     near = difflib.get_close_matches(path, candidates, 3, cutoff=0.5)
     if near:
         return f"no argument {path!r}; near it: {', '.join(near)}"

@@ -17,6 +17,7 @@ from xdsl.ir import BlockArgument
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.errors import PathError
 from donation_inspector.ir.location import Source, source
+from donation_inspector.selection import is_below
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
 from donation_inspector.user_code import place
@@ -67,7 +68,11 @@ class Where:
         rows += [("argument", path) for path in self.arguments]
         rows += [("line", where) for where in self.places]
         rows += [("StableHLO", f"{one.value or one.name}  {one.name}  line {one.line + 1}") for one in self.operations]
-        held = {buffer.instruction: buffer.nbytes for buffer in reversed(self.buffers)}
+        held: dict[str, int] = {}
+        for buffer in self.buffers:
+            # a tuple's own bytes are its table alone
+            if buffer.dtype != "tuple":
+                held[buffer.instruction] = held.get(buffer.instruction, 0) + buffer.nbytes
         rows += [("XLA", f"{name}  {format_bytes(held[name])}" if name in held else name) for name in self.instructions]
         more = [("", f"and {len(rows) - _SHOWN} more")] if len(rows) > _SHOWN else []
         return "\n".join(aligned(("where", self.asked), [*rows[:_SHOWN], *more]))
@@ -164,12 +169,13 @@ def find(subject: Subject, module: CompiledModule | None, asked: str | int) -> W
     arguments: Iterable[int] = ()
     operations: Iterable[int] = ()
     instructions: Iterable[str] = ()
-    positions = [position for position, path in paths.items() if path == text]
+    positions = [position for position, path in paths.items() if is_below(path, text)] if text else []
     match = _PLACE.fullmatch(text)
     if positions:
         arguments = positions
-        operations = places.readers_of(positions[0])
-        instructions = links.hlo_of_argument(positions[0]) if links else ()
+        operations = sorted({index for position in positions for index in places.readers_of(position)})
+        read = [name for position in positions for name in (links.hlo_of_argument(position) if links else ())]
+        instructions = dict.fromkeys(read)
     elif match is not None:
         file, line = match["file"], int(match["line"])
         operations = places.on_line(file, line)
@@ -201,7 +207,7 @@ def find(subject: Subject, module: CompiledModule | None, asked: str | int) -> W
 def _unknown(subject: Subject, module: CompiledModule | None, text: str) -> str:
     """What there is instead, the near names first."""
     known = [*subject.argument_paths.values(), *subject.ranges.names, *(module.buffers.schedule if module else ())]
-    near = difflib.get_close_matches(text, known, 3, cutoff=0.6)
+    near = difflib.get_close_matches(text, list(dict.fromkeys(known)), 3, cutoff=0.6)
     hint = f" Near it: {', '.join(near)}." if near else ""
     compiled = "" if module else " XLA's instructions are known after compare()."
     return (
