@@ -60,7 +60,8 @@ class Levels(Interference):
 def levels(draw: st.DrawFn) -> tuple[int, int, Levels]:
     arguments, results = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     pairs = [(a, r) for a in range(arguments) for r in range(results)]
-    return arguments, results, Levels({pair: draw(st.sampled_from(Level)) for pair in pairs})
+    few = st.sampled_from(draw(st.sets(st.sampled_from(Level), min_size=1, max_size=3).map(sorted)))  # so that some tie
+    return arguments, results, Levels({pair: draw(few) for pair in pairs})
 
 
 @settings(deadline=None)
