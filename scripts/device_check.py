@@ -116,13 +116,29 @@ def row(name: str, example: Example, runs: int) -> dict[str, Any]:
     }
 
 
+def count(text: str) -> int:
+    """A number of at least 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return number
+
+
+def heads(text: str) -> int:
+    """A width that four attention heads share."""
+    width = count(text)
+    if width % 4:
+        raise argparse.ArgumentTypeError(f"{text} is no multiple of 4, the number of heads")
+    return width
+
+
 def main() -> None:
     """Print one JSON object; bytes are those of all devices that the program runs on, which is one."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pair", type=int, default=8192, metavar="SIZE", help="side of its matrices (%(default)s)")
-    parser.add_argument("--adam", type=int, default=8192, metavar="SIZE", help="side of its matrices (%(default)s)")
-    parser.add_argument("--gpt", type=int, default=768, metavar="WIDTH", help="its width (%(default)s)")
-    parser.add_argument("--runs", type=int, default=3, help="measured calls of each variant (%(default)s)")
+    parser.add_argument("--pair", type=count, default=8192, metavar="SIZE", help="side of its matrices (%(default)s)")
+    parser.add_argument("--adam", type=count, default=8192, metavar="SIZE", help="side of its matrices (%(default)s)")
+    parser.add_argument("--gpt", type=heads, default=768, metavar="WIDTH", help="its width (%(default)s)")
+    parser.add_argument("--runs", type=count, default=3, help="measured calls of each variant (%(default)s)")
     sizes = parser.parse_args()
     device = jax.devices()[0]
     print(

@@ -86,7 +86,8 @@ def _measure(options: argparse.Namespace) -> tuple[str, bool]:
 
 
 def _opened(options: argparse.Namespace) -> Inspection:
-    saved = zipfile.is_zipfile(options.file)
+    # a saved file that was cut short is no zip any more
+    saved = options.file.suffix == ".di" or zipfile.is_zipfile(options.file)
     inspection = load(options.file) if saved else inspect_ir(options.file)
     if options.pipeline is not None:
         inspection = inspection.with_pipeline(options.pipeline)

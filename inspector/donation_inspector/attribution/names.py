@@ -13,12 +13,26 @@ Keys = tuple[str, ...]
 _KEY = re.compile(r"\[\s*(['\"]?)(.*?)\1\s*\]|([^.\[\]]+)")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-_PARAMETERS = frozenset({"params", "param", "parameters", "weights", "variables", "ema"})
+_PARAMETERS = frozenset({"params", "param", "parameters", "weights", "variables"})
 _MODELS = frozenset({"model", "net", "network", "module", "backbone", "encoder", "decoder"})
 _OPTIMIZERS = frozenset({"opt", "optim", "optimizer", "optimiser", "adam", "adamw", "sgd", "momentum", "velocity"})
 _GRADIENTS = frozenset({"grads", "grad", "gradients", "gradient"})
 _BATCHES = frozenset(
-    {"batch", "batches", "inputs", "input", "tokens", "token", "ids", "labels", "targets", "images", "data", "examples"}
+    {
+        "batch",
+        "batches",
+        "inputs",
+        "input",
+        "tokens",
+        "token",
+        "ids",
+        "labels",
+        "targets",
+        "images",
+        "image",
+        "data",
+        "examples",
+    }
 )
 _WEAK = {
     Role.PARAMETERS: frozenset({"w", "b", "p", "theta", "weight", "bias", "kernel"}),
