@@ -181,8 +181,8 @@ def _fits(comparison: Comparison) -> list[Segment]:
     if not jax.fits:
         over = f"{format_bytes(jax.over)} over" if jax.over else "too large for"
         return [Segment("; it does not fit: "), Segment(f"{over} the {capacity} of a device", strong=True)]
-    with_it = "fits" if none.fits is not False else "fits, and would not without donation:"
-    return [Segment(f"; it {with_it} the {capacity} of a device")]
+    only = ", and only with donation" if none.fits is False else ""
+    return [Segment(f"; it fits the {capacity} of a device{only}")]
 
 
 def _per_device(devices: int) -> str:

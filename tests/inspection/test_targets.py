@@ -91,7 +91,7 @@ def test_fits_is_any_amount_for_any_target() -> None:
     assert "it does not fit: " in step.report()
     enough = step.compare(fits=jax_.memory.total)
     assert [variant.fits for variant in enough.variants.values()] == [False, True, True]
-    assert "it fits, and would not without donation" in step.report()
+    assert "of a device, and only with donation" in step.report()
 
 
 @pytest.mark.parametrize("fits", ["many", "", 0, -1])
