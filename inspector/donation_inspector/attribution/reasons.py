@@ -102,13 +102,12 @@ class Reasons:
         read_for = self._makers.get(copy.reader.instruction)
         if copy.reader.instruction == copy.writer.instruction:
             return self._advice_in_place(copy)
-        if copy.reader.primitive in _NEVER_IN_PLACE:
-            return f"As the step stands nothing avoids it: {_name(copy.reader)} cannot write over what it reads."
         if read_for is not None and read_for != copy.result:
             other = self._results.get(read_for, "the other result")
             if self._type(self._flow.results[read_for]) == self._type(self._flow.arguments[copy.argument]):
-                if read_for not in self._in_trouble:
-                    # it has its buffer for nothing, which another order of results would take away
+                if read_for not in self._in_trouble or copy.reader.primitive in _NEVER_IN_PLACE:
+                    # another order of results would take away what has its buffer for nothing, or put what is computed
+                    # from the whole argument in its place
                     return ""
                 return (
                     f"Worth a try: return {other} in the place of {result}, so that it takes over the buffer of "
