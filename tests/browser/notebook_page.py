@@ -94,7 +94,7 @@ class NotebookPage:
         self.wait_idle(timeout_ms)
 
     def run_all(self, timeout_ms: float = TIMEOUT_MS) -> None:
-        """Run every cell in order. Whether one that raises stops the rest depends on how fast their requests come in."""
+        """Run every cell in order; whether one that raises stops the rest is a race in the kernel."""
         self._start("notebook:run-all-cells")
         self._wait_done(timeout_ms)
         self.wait_idle(timeout_ms)
