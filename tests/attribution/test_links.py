@@ -133,12 +133,6 @@ def test_a_line_that_calls_leads_to_what_it_calls() -> None:
     assert set(called) <= set(links.hlo_of_line(line_of("inner(product)")))
 
 
-def test_operations_of_a_line() -> None:
-    links, ops, _ = linked()
-
-    assert [ops[op] for op in links.ops_of_line(line_of("jnp.sin(a)"))] == ["stablehlo.sine"]
-
-
 def test_an_argument_leads_to_its_readers_and_back() -> None:
     links, _, flow = linked()
 

@@ -70,10 +70,6 @@ class Links:
         }
         return tuple(sorted(found, key=self._time.__getitem__))
 
-    def ops_of_line(self, line: int) -> tuple[int, ...]:
-        """The rows of the operations on a line."""
-        return tuple(op for op, at in enumerate(self._lines) if at == line)
-
     def arguments_of_hlo(self, instruction: str) -> tuple[int, ...]:
         """The positions of the arguments whose values an instruction reads, be it from a copy."""
         positions = {buffer.id: position for position, buffer in self._flow.arguments.items()}
