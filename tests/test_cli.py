@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from donation_inspector.cli import main
-from donation_inspector.inspection import inspect_ir
+from donation_inspector.opening import inspect_ir
 
 SWAP = """
 module {

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from donation_inspector.errors import PathError as PathError
     from donation_inspector.errors import TraceError as TraceError
     from donation_inspector.inspection import Inspection as Inspection
-    from donation_inspector.inspection import inspect as inspect
-    from donation_inspector.inspection import inspect_ir as inspect_ir
-    from donation_inspector.inspection import load as load
-    from donation_inspector.inspection import targets as targets
+    from donation_inspector.opening import inspect as inspect
+    from donation_inspector.opening import inspect_ir as inspect_ir
+    from donation_inspector.opening import load as load
+    from donation_inspector.opening import targets as targets
     from donation_inspector.xla.targets.target import Target as Target
 
 __version__ = "0.1.0"
@@ -52,10 +52,10 @@ _HOME = {
     "PathError": "errors",
     "TraceError": "errors",
     "Inspection": "inspection",
-    "inspect": "inspection",
-    "inspect_ir": "inspection",
-    "load": "inspection",
-    "targets": "inspection",
+    "inspect": "opening",
+    "inspect_ir": "opening",
+    "load": "opening",
+    "targets": "opening",
     "Target": "xla.targets.target",
 }
 

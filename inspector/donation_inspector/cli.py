@@ -18,7 +18,8 @@ from typing import Any, TextIO, cast
 from donation_inspector import __version__, corpus
 from donation_inspector.applying import REAL_PASS
 from donation_inspector.errors import DonationInspectorError
-from donation_inspector.inspection import Inspection, inspect_ir, load
+from donation_inspector.inspection import Inspection
+from donation_inspector.opening import inspect_ir, load
 from donation_inspector.progress import reported
 
 

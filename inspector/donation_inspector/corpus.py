@@ -11,7 +11,8 @@ from typing import Any
 
 from donation_inspector.answers import VARIANTS, Comparison
 from donation_inspector.errors import DonationInspectorError, IRError
-from donation_inspector.inspection import Inspection, inspect_ir, load
+from donation_inspector.inspection import Inspection
+from donation_inspector.opening import inspect_ir, load
 from donation_inspector.passes import pipeline as pipelines_of_xdsl
 from donation_inspector.progress import Progress
 from donation_inspector.tables import aligned

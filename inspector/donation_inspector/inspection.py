@@ -24,7 +24,6 @@ from donation_inspector.errors import CompileError
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
-from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
 from donation_inspector.selection import select
@@ -32,50 +31,11 @@ from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
 from donation_inspector.where import Where
-from donation_inspector.xla import modules
-from donation_inspector.xla.targets import Target, Targets, listed, resolve
-
-
-def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
-    """Trace and lower `fn` as it would be called with these arguments; nothing is executed and nothing changed.
-
-    `fn` is a callable on array pytrees, a `jax.jit` function (its own donation, static arguments, shardings and
-    compiler options are honoured), a wrapper around one such as `nnx.jit` or `eqx.filter_jit`, or a `jax.stages.Traced`
-    or `Lowered` alone. Arguments may be arrays or `jax.ShapeDtypeStruct`.
-
-    Raises:
-      TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.
-    """
-    return Inspection(Subject(FromFunction(fn, args, kwargs)))
-
-
-def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
-    """Inspect StableHLO: MLIR text, MLIR bytecode, or a file with either.
-
-    Raises:
-      IRError: no such file, no MLIR, or no function to look at; the message has the line.
-    """
-    return Inspection(Subject(FromFile(source)))
-
-
-def load(path: str | pathlib.Path) -> Inspection:
-    """The Inspection in a file that `Inspection.save` wrote, with what was compiled and measured for it.
-
-    Donated sets that JAX was not asked about before it was saved are paired first in, first out, and a note says so.
-
-    Raises:
-      IRError: no such file, another kind of file, or one of another format.
-    """
-    return Inspection(*saved.read(path))
-
-
-def targets() -> Targets:
-    """What `compare` can be asked for on this machine; what is missing says which extra to install."""
-    return Targets(listed(modules.default_platform()))
+from donation_inspector.xla.targets import Target, resolve
 
 
 class Inspection:
-    """One program with one set of donated arguments. Made by `inspect` and `inspect_ir`."""
+    """One program with one set of donated arguments. Made by `opening`."""
 
     def __init__(self, subject: Subject, donated: frozenset[int] | None = None, pipeline: Pipeline = REAL_PASS):
         """`donated` holds leaf indices; None means as the function itself donates."""

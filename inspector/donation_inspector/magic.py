@@ -145,7 +145,7 @@ class DonationMagics(Magics):
     @line_cell_magic
     def donation(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Inspection:
         """Trace the call, show the inspector; nothing is executed and nothing assigned."""
-        from donation_inspector.inspection import inspect
+        from donation_inspector.opening import inspect
 
         request = parse(line if cell is None else f"{line} {cell}")
         # In a function, IPython gives its locals apart.

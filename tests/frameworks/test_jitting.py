@@ -12,7 +12,7 @@ import pytest
 from flax import nnx
 
 from donation_inspector.frameworks.jitting import call_that_jits, names_tuple
-from donation_inspector.inspection import inspect
+from donation_inspector.opening import inspect
 
 X = jnp.ones((4, 4))
 
