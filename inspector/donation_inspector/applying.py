@@ -12,6 +12,7 @@ from donation_inspector.errors import PassError
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.text import Text, diff, donated, materialized, pretty
 from donation_inspector.passes.effect import Effect
+from donation_inspector.passes.hazards import UPSTREAM as REAL_PASS
 from donation_inspector.passes.hazards import diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
 from donation_inspector.signature import Donation
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from donation_inspector.subject import Subject
 
 Pipeline = str | ModulePass | Sequence[ModulePass]
-REAL_PASS = "jax-use-donated-arguments"
 
 
 def pipeline_name(pipeline: Pipeline) -> str:
@@ -55,7 +55,12 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
         else:
             after, effect = _whole(subject, donation, [pipeline] if isinstance(pipeline, ModulePass) else pipeline)
         diagnostics = diagnose(
-            subject.func, donation, effect, signature=subject.signature, liveness=subject.ranges.liveness
+            subject.func,
+            donation,
+            effect,
+            signature=subject.signature,
+            liveness=subject.ranges.liveness,
+            pipeline=name,
         )
         return Applied(
             pipeline=name,

@@ -274,3 +274,30 @@ def test_a_pipeline_that_leaves_a_result_without_a_buffer_is_not_said_to_have_us
     (unused,) = diagnose(func, donation, effect, signature=named("x", "result"), liveness=Liveness(func))
     assert unused.code == "left-unused"
     assert unused.message.endswith("it leaves results of its type without a buffer.")
+
+
+def test_another_pass_is_not_spoken_of_as_xdsls_own() -> None:
+    text = f"""
+        func.func @main(%a: {T} {A1}, %b: {T} {A0}, %c: {T} {{jax.buffer_donor = true}}) -> ({T}, {T}) {{
+          %r = "test.op"(%a) : ({T}) -> {T}
+          %s = "test.op"(%b, %c) : ({T}, {T}) -> {T}
+          func.return %s, %r : {T}, {T}
+        }}
+    """
+    func, donation = parse_entry(text)
+    module = func.parent_op()
+    assert isinstance(module, ModuleOp)
+    _, effect = apply_pipeline(module, donation, "donate-by-live-range")
+    signature = named("master params scratch", "[0] [1]")
+    found = diagnose(
+        func, donation, effect, signature=signature, liveness=Liveness(func), pipeline="donate-by-live-range"
+    )
+    unpaired = {0, 1, 2} - {argument for argument, _ in effect.pairs}
+    left = {one.argument: one.message for one in found if one.code == "left-unused"}
+    assert unpaired
+    assert left == {
+        argument: f"{('master', 'params', 'scratch')[argument]} is donated; the pass pairs it with no result and leaves "
+        "it to XLA (jax.buffer_donor)."
+        for argument in unpaired
+    }
+    assert not any("matches types" in one.message or "does not use it" in one.message for one in found)

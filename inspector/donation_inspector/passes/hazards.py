@@ -1,8 +1,8 @@
-"""What `jax-use-donated-arguments` leaves undone or gets wrong on this program, said aloud.
+"""What a pipeline leaves undone or gets wrong on this program, said aloud.
 
-The pass itself says nothing: it matches donated arguments and results by type, in order, and writes materializations
-before the return. Its limits are xDSL's (PRs #3224 and #3679 name some); each diagnostic here names one that this
-program really meets.
+`jax-use-donated-arguments` itself says nothing: it matches donated arguments and results by type, in order, and writes
+materializations before the return. Its limits are xDSL's (PRs #3224 and #3679 name some); each diagnostic here names
+one that this program really meets. What is wrong in itself is told of any pipeline.
 """
 
 from __future__ import annotations
@@ -36,14 +36,23 @@ class Diagnostic:
     result: int | None = None
 
 
+UPSTREAM = "jax-use-donated-arguments"
+
+
 def diagnose(
-    func: FuncOp, donation: Donation, effect: Effect, *, signature: Signature, liveness: Liveness
+    func: FuncOp,
+    donation: Donation,
+    effect: Effect,
+    *,
+    signature: Signature,
+    liveness: Liveness,
+    pipeline: str = UPSTREAM,
 ) -> tuple[Diagnostic, ...]:
-    """Everything to say about `effect`, which the pass had on `func` donated as `donation` says; errors first.
+    """Everything to say about `effect`, which `pipeline` had on `func` donated as `donation` says; errors first.
 
     `signature` gives names and sizes on one device; `liveness` is that of `func`.
     """
-    case = _Case(func, donation, effect, signature, liveness)
+    case = _Case(func, donation, effect, signature, liveness, UPSTREAM in pipeline)
     found = [diagnostic for check in _CHECKS for diagnostic in check(case)]
     return tuple(sorted(found, key=lambda diagnostic: _SEVERITIES.index(diagnostic.severity)))
 
@@ -55,8 +64,16 @@ class _Case:
     """One run of the pass, with names for positions."""
 
     def __init__(
-        self, func: FuncOp, donation: Donation, effect: Effect, signature: Signature, liveness: Liveness
+        self,
+        func: FuncOp,
+        donation: Donation,
+        effect: Effect,
+        signature: Signature,
+        liveness: Liveness,
+        upstream: bool,
     ) -> None:
+        self.upstream = upstream
+        """Whether xDSL's own pass is in the pipeline, so that its ways explain what is there."""
         self.func, self.donation, self.effect, self.liveness = func, donation, effect, liveness
         self.arguments = {leaf.position: leaf for leaf in signature.arguments}
         self.results = {leaf.position: leaf for leaf in signature.results}
@@ -84,7 +101,7 @@ class _Case:
 
 
 def _several_blocks(case: _Case) -> Iterator[Diagnostic]:
-    if case.blocks > 1 and case.donation.aliases:
+    if case.upstream and case.blocks > 1 and case.donation.aliases:
         yield Diagnostic(
             "warning",
             "several-blocks",
@@ -94,7 +111,7 @@ def _several_blocks(case: _Case) -> Iterator[Diagnostic]:
 
 
 def _donors_ignored(case: _Case) -> Iterator[Diagnostic]:
-    for position in sorted(case.donation.donors):
+    for position in sorted(case.donation.donors) if case.upstream else ():
         yield Diagnostic(
             "note",
             "donor-ignored",
@@ -108,11 +125,12 @@ def _differs_from_jax(case: _Case) -> Iterator[Diagnostic]:
     for position, result in sorted(case.pairs.items()):
         asked = case.donation.aliases.get(position)
         if asked is not None and asked != result:
+            why = " ignores the number in tf.aliasing_output, matches types in order, and" if case.upstream else ""
             yield Diagnostic(
                 "note",
                 "differs-from-jax",
-                f"JAX pairs {case.argument(position)} with {case.result(asked)}. The pass ignores the number in "
-                f"tf.aliasing_output, matches types in order, and pairs it with {case.result(result)}.",
+                f"JAX pairs {case.argument(position)} with {case.result(asked)}. The pass{why} "
+                f"pairs it with {case.result(result)}.",
                 argument=position,
                 result=result,
             )
@@ -190,6 +208,9 @@ def _stale_result_attributes(case: _Case) -> Iterator[Diagnostic]:
 def _left_unused(case: _Case) -> Iterator[Diagnostic]:
     if case.blocks > 1:
         return
+    if not case.upstream:
+        yield from _left_to_xla(case)
+        return
     unwritten = case.unwritten
     for argument in sorted(set(case.donation.aliases) - set(case.pairs)):
         type_ = case.func.args[argument].type
@@ -204,6 +225,17 @@ def _left_unused(case: _Case) -> Iterator[Diagnostic]:
             "warning",
             "left-unused",
             f"{case.argument(argument)} is donated, but the pass does not use it and does not say so: {why}.",
+            argument=argument,
+        )
+
+
+def _left_to_xla(case: _Case) -> Iterator[Diagnostic]:
+    for argument in sorted(case.donation.positions - set(case.pairs)):
+        left = "leaves it to XLA (jax.buffer_donor)" if argument in case.effect.donation.donors else "does not use it"
+        yield Diagnostic(
+            "note",
+            "left-unused",
+            f"{case.argument(argument)} is donated; the pass pairs it with no result and {left}.",
             argument=argument,
         )
 
