@@ -296,8 +296,8 @@ def test_another_pass_is_not_spoken_of_as_xdsls_own() -> None:
     left = {one.argument: one.message for one in found if one.code == "left-unused"}
     assert unpaired
     assert left == {
-        argument: f"{('master', 'params', 'scratch')[argument]} is donated; the pass pairs it with no result and leaves "
-        "it to XLA (jax.buffer_donor)."
+        argument: f"{('master', 'params', 'scratch')[argument]} is donated; the pass pairs it with no result and "
+        "leaves it to XLA (jax.buffer_donor)."
         for argument in unpaired
     }
     assert not any("matches types" in one.message or "does not use it" in one.message for one in found)
