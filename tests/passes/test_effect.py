@@ -1,13 +1,15 @@
 """What is read from a function before and after, and why it cannot be compiled when more than the pairs changed."""
 
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.exporter import Materializations
 from donation_inspector.passes.effect import Effect, read_effect
+from donation_inspector.passes.pipeline import apply_pipeline
 from donation_inspector.signature import Donation
-from passes.programs import parse
+from passes.programs import parse, parse_entry
 
 
 def func(signature: str, *body: str) -> FuncOp:
@@ -178,3 +180,18 @@ def test_another_attribute_of_the_function_is_told() -> None:
     after = BEFORE.clone()
     after.attributes["execution_thread"] = type(after.sym_name)("host")
     assert read_effect(BEFORE, after).why_not == "it changes attributes of the function"
+
+
+def test_a_result_that_is_written_where_it_is_computed_is_a_pair() -> None:
+    func, donation = parse_entry("""
+        func.func @main(%a: tensor<2xf32> {tf.aliasing_output = 0 : i32}) -> tensor<2xf32> {
+          %0 = "stablehlo.add"(%a, %a) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+          %1 = "stablehlo.add"(%0, %0) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+          func.return %1 : tensor<2xf32>
+        }
+    """)
+    module = func.parent_op()
+    assert isinstance(module, ModuleOp)
+    _, effect = apply_pipeline(module, donation, "reuse-donated-buffers")
+    assert not effect.compilable
+    assert effect.pairs == ((0, 0),)

@@ -28,8 +28,9 @@ _Same = dict[IRNode | SSAValue, IRNode | SSAValue]
 class Effect:
     """What a pipeline decided, by position of the entry function before it ran.
 
-    pairs: (argument, result) one-to-one, in the order of the results: the result is written into the argument. Of a
-        value returned at several positions, the first counts; of several writes into one argument, too.
+    pairs: (argument, result) one-to-one, in the order of the results: the result is written into the argument, before
+        the return or, in a changed program, where it is computed. Of a value returned at several positions, the first
+        counts; of several writes into one argument, too.
     materializations: the operations added before the return, as they stand there.
     donation_left: the flags still at the arguments.
     removed_results: results that the function no longer returns.
@@ -83,7 +84,8 @@ def read_effect(before: FuncOp, after: FuncOp, *, rewritten: Sequence[str] = (),
     why_not = why_not or _compare_signatures(before, after)
     if why_not is None and changed:
         why_not = f"it changes more than the entry function: {', '.join(changed)}"
-    pairs = _one_to_one(pair for pair in written if pair is not None)
+    in_the_body = _returned_buffers(returned_after) if why_not and len(returned) == len(returned_after) else ()
+    pairs = _one_to_one([*(pair for pair in written if pair is not None), *in_the_body])
     attributes = 0 if after.res_attrs is None else len(after.res_attrs)
     return Effect(
         pairs=pairs,
@@ -180,6 +182,13 @@ def _written(
         dest = destination_argument(op)
         written.append(None if result is None or dest is None else (dest.index, result))
     return written
+
+
+def _returned_buffers(returned_after: Sequence[SSAValue]) -> Iterator[tuple[int, int]]:
+    for position, value in enumerate(returned_after):
+        dest = destination_argument(value.owner) if isinstance(value.owner, MaterializeInDestinationOp) else None
+        if dest is not None:
+            yield dest.index, position
 
 
 def _first_positions(values: Sequence[SSAValue]) -> dict[SSAValue, int]:

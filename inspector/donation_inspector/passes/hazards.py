@@ -209,7 +209,8 @@ def _left_unused(case: _Case) -> Iterator[Diagnostic]:
     if case.blocks > 1:
         return
     if not case.upstream:
-        yield from _left_to_xla(case)
+        # a program that is changed further may use the buffer in its body
+        yield from _left_to_xla(case) if case.effect.compilable else ()
         return
     unwritten = case.unwritten
     for argument in sorted(set(case.donation.aliases) - set(case.pairs)):
