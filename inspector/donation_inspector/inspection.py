@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
-from donation_inspector import compiling, saved, where
+from donation_inspector import compiling, saved, summary, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -343,6 +343,13 @@ class Inspection:
         from donation_inspector import report
 
         pathlib.Path(path).write_text(report.page(self), encoding="utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything known so far as one JSON value, for other programs and for `donation-inspector diff`.
+
+        `donation_inspector/summary.py` lists the keys; they are kept. What is unknown is None.
+        """
+        return summary.summary(self)
 
     def widget(self) -> Any:
         """The interactive widget on this Inspection; needs anywidget."""

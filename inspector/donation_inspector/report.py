@@ -18,7 +18,7 @@ from donation_inspector.answers import VARIANTS, Comparisons
 from donation_inspector.attribution import describe
 from donation_inspector.errors import CompileError
 from donation_inspector.labels import type_label
-from donation_inspector.tables import aligned
+from donation_inspector.tables import Table, aligned
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -28,16 +28,34 @@ if TYPE_CHECKING:
 _SHOWN_LEAVES = 40
 _SHOWN_CONTRIBUTORS = 12
 Rows = list[tuple[str, ...]]
+Block = str | Table | tuple[headline.Segment, ...]
+"""A line of text, a table, or a sentence with its numbers made strong."""
+
+
+def blocks(inspection: Inspection) -> list[Block]:
+    """The whole report, measured figures included, for whoever draws it; an empty line is an empty text."""
+    return [*_head(inspection, measured=True), "", *_body(inspection), *_measured(inspection)]
 
 
 def text(inspection: Inspection) -> str:
     """The whole report as plain text, measured figures included."""
-    return "\n".join([*_head(inspection, measured=True), "", *_body(inspection), *_measured(inspection)])
+    return plain(blocks(inspection))
 
 
 def summary(inspection: Inspection) -> str:
     """The report without measured figures: the same every time for the same program and versions."""
-    return "\n".join([*_head(inspection, measured=False), "", *_body(inspection)])
+    return plain([*_head(inspection, measured=False), "", *_body(inspection)])
+
+
+def plain(drawn: Sequence[Block]) -> str:
+    """Blocks as plain text, the columns of tables aligned."""
+    return "\n".join(line for block in drawn for line in _lines(block))
+
+
+def _lines(block: Block) -> list[str]:
+    if isinstance(block, Table):
+        return aligned(*block)
+    return [block if isinstance(block, str) else "".join(part.text for part in block)]
 
 
 def static_html(inspection: Inspection) -> str:
@@ -59,9 +77,9 @@ def page(inspection: Inspection) -> str:
 # ---- what all of them say
 
 
-def _head(inspection: Inspection, *, measured: bool) -> list[str]:
-    sentence = "".join(part.text for part in headline.headline(inspection, measured=measured))
-    lines = [f"{inspection.name} · {_where(inspection)}", "", sentence]
+def _head(inspection: Inspection, *, measured: bool) -> list[Block]:
+    sentence = headline.headline(inspection, measured=measured)
+    lines: list[Block] = [f"{inspection.name} · {_where(inspection)}", "", sentence]
     if peak := headline.peak_sentence(inspection):
         lines.append(peak)
     lines.append(headline.details(inspection))
@@ -214,32 +232,32 @@ def _count(number: int, one: str, many: str) -> str:
 # ---- text
 
 
-def _body(inspection: Inspection) -> list[str]:
-    lines: list[str] = []
+def _body(inspection: Inspection) -> list[Block]:
+    lines: list[Block] = []
     classes, largest = _peak_rows(inspection)
     if classes:
-        lines += [*aligned(_CLASS_HEADER, classes), "", *aligned(_LARGEST_HEADER, largest), ""]
-    lines += aligned(_WHOLE_HEADER, _whole_rows(inspection))
+        lines += [Table(_CLASS_HEADER, classes), "", Table(_LARGEST_HEADER, largest), ""]
+    lines.append(Table(_WHOLE_HEADER, _whole_rows(inspection)))
     leaves, more = _leaf_rows(inspection)
     if leaves:
-        lines += ["", *aligned(_LEAF_HEADER, leaves)]
+        lines += ["", Table(_LEAF_HEADER, leaves)]
     if more:
         lines.append(f"and {more} more")
     lines += ["", _memory_line(inspection), *_pass_lines(inspection), *(f"note: {note}" for note in inspection.notes)]
     if compiled := _compiled_rows(inspection):
-        lines += ["", *aligned(_COMPILED_HEADER, compiled)]
+        lines += ["", Table(_COMPILED_HEADER, compiled)]
     if curves := _curves_line(inspection):
         lines += ["", curves]
     if targets := _target_rows(inspection):
-        lines += ["", *aligned(Comparisons.COLUMNS, targets)]
+        lines += ["", Table(Comparisons.COLUMNS, targets)]
     return lines
 
 
-def _measured(inspection: Inspection) -> list[str]:
+def _measured(inspection: Inspection) -> list[Block]:
     if inspection.measurement is None:
         return []
-    table = aligned(_MEASURED_HEADER, _measured_rows(inspection))
-    return ["", *table, headline.measured_sentence(inspection.measurement)]
+    table = Table(_MEASURED_HEADER, _measured_rows(inspection))
+    return ["", table, headline.measured_sentence(inspection.measurement)]
 
 
 # ---- HTML

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 Rows = Sequence[Sequence[str]]
+
+
+class Table(NamedTuple):
+    """What `aligned` takes, for whoever draws it in another way."""
+
+    header: Sequence[str]
+    rows: Rows
 
 
 def aligned(header: Sequence[str], rows: Rows) -> list[str]:

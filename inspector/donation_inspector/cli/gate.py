@@ -1,0 +1,53 @@
+"""What a CI run asks with `--fail-on`: does a donation not hold, does a program not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from donation_inspector.analysis.donation import Verdict
+from donation_inspector.answers import fits_words
+from donation_inspector.errors import DonationInspectorError
+from donation_inspector.inspection import Inspection
+from donation_inspector.units import format_bytes
+
+
+class GateError(DonationInspectorError):
+    """What --fail-on asks cannot be told."""
+
+
+def findings(inspection: Inspection, conditions: Iterable[str]) -> list[str]:
+    """What is so of the conditions, a line each; none where all is well.
+
+    Raises GateError where it cannot be told.
+    """
+    return [f"{name}: {line}" for name in dict.fromkeys(conditions) for line in _CONDITIONS[name](inspection)]
+
+
+def _not_donated(inspection: Inspection) -> Iterator[str]:
+    compiled = inspection.comparison
+    arguments = inspection.arguments if compiled is None else compiled.arguments
+    donated = [argument for argument in arguments if argument.donated]
+    if not donated:
+        yield f"{inspection.name} donates nothing"
+    lost = [one for one in donated if one.verdict in (Verdict.UNUSABLE, Verdict.UNUSED)]
+    for argument in sorted(lost, key=lambda one: -(one.nbytes or 0)):
+        yield f"{argument.path} ({format_bytes(argument.nbytes)}) is {argument.verdict}: {argument.reason}"
+
+
+def _does_not_fit(inspection: Inspection) -> Iterator[str]:
+    if not inspection.comparisons:
+        raise GateError("--fail-on does-not-fit needs --target, or --fits with the memory of a device.")
+    for comparison in inspection.comparisons.values():
+        variant = comparison.variants["jax"]
+        if variant.fits is None:
+            why = variant.error or "the memory of a device is not known, give it with --fits"
+            raise GateError(f"--fail-on does-not-fit: {inspection.name} on {comparison.target} is unknown: {why}.")
+        if not variant.fits:
+            of = f" of {format_bytes(variant.capacity)}" if variant.capacity else ""
+            yield f"{inspection.name} on {comparison.target}: {fits_words(variant)}{of}"
+
+
+_CONDITIONS: dict[str, Callable[[Inspection], Iterator[str]]] = {
+    "not-donated": _not_donated,
+    "does-not-fit": _does_not_fit,
+}
