@@ -98,8 +98,7 @@ def _lacking(inspection: Inspection, variant: Variant) -> str:
     if not variant.missing_pairs:
         return ""
     argument, result = variant.missing_pairs[0]
-    path = inspection.results[result].path
-    first = f"{inspection.arguments[argument].path} with {noun(path)}"
+    first = f"{inspection.arguments[argument].path} with {noun(inspection.results[result].title)}"
     more = "" if len(variant.missing_pairs) == 1 else f" and {len(variant.missing_pairs) - 1} more"
     return f" The compiled {variant.name!r} lacks pairs that were asked for: {first}{more}."
 

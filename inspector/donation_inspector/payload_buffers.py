@@ -197,7 +197,7 @@ def _copies(inspection: Inspection, found: Mapping[int, AliasOutcome]) -> dict[s
         "copies": [
             {
                 "argument": inspection.arguments[one.argument].path,
-                "result": noun(inspection.results[one.result].path),
+                "result": noun(inspection.results[one.result].title),
                 "bytes": nbytes,
                 "sentence": one.sentence,
                 "advice": one.advice,

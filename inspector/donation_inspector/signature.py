@@ -32,6 +32,10 @@ class Leaf:
     `PartitionSpec` alone, "P('x', None)", and `mesh` the axes that it names, "x: 4, y: 2": both are None where no mesh
     with named axes is told. `memory` is the memory kind, `layout` the order of dimensions; None is the default.
     `ignored` is why nobody's donation of it counts, though somebody wrote one.
+
+    `added_by` is the part of a framework that keeps it for itself, "nnx.Optimizer" for its count of steps; None for
+    what is the user's. `updates` is the path of the argument that a result is the new value of, None where that is not
+    plain.
     """
 
     index: int
@@ -50,6 +54,18 @@ class Leaf:
     memory: str | None = None
     layout: str | None = None
     ignored: Ignored | None = None
+    added_by: str | None = None
+    updates: str | None = None
+
+    @property
+    def title(self) -> str:
+        """`params['w'], updated` for a result that is plainly an argument's new value, else the path."""
+        return updated(self.updates) if self.updates else self.path
+
+
+def updated(path: str) -> str:
+    """How the new value of an argument is called: `params['w'], updated`."""
+    return f"{path}, updated"
 
 
 @dataclass(frozen=True, slots=True)

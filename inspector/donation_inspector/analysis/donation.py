@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from donation_inspector.analysis.reasons import Reasons, has_static_shape
-from donation_inspector.signature import Donation, Shape, Signature
+from donation_inspector.signature import Donation, Shape, Signature, updated
 
 
 class Verdict(StrEnum):
@@ -36,7 +36,8 @@ class Argument:
 
     `nbytes` is global, `nbytes_per_device` one device's shard; None means unknown. `donated`: the user asked for it.
     `sharding` and `spec` are as in `Leaf`: None on one device and where XLA is left to choose. `advised` is the index
-    of the result that would take the buffer if `out_shardings` were as the reason says.
+    of the result that would take the buffer if `out_shardings` were as the reason says. `added_by` is the part of a
+    framework that keeps it for itself, as "nnx.Optimizer"; None for what is the user's.
     """
 
     index: int
@@ -54,11 +55,16 @@ class Argument:
     position: int | None
     spec: str | None = None
     advised: int | None = None
+    added_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One flat result; `argument` is the index of the argument whose buffer it takes over."""
+    """One flat result; `argument` is the index of the argument whose buffer it takes over.
+
+    `updates` is the path of the argument that it is the new value of, None where that is not plain. `added_by` is as
+    in `Argument`.
+    """
 
     index: int
     path: str
@@ -71,6 +77,13 @@ class Result:
     sharding: str | None
     position: int | None
     spec: str | None = None
+    updates: str | None = None
+    added_by: str | None = None
+
+    @property
+    def title(self) -> str:
+        """`params['w'], updated` for what is plainly an argument's new value, else the path."""
+        return updated(self.updates) if self.updates else self.path
 
 
 def verdicts(
@@ -114,11 +127,12 @@ def verdicts(
                 donated=asked,
                 verdict=verdict,
                 result=None if result is None else result.index,
-                reason=reason,
+                reason=reason if leaf.added_by is None else f"added by {leaf.added_by}: {reason}",
                 sharding=leaf.sharding,
                 position=leaf.position,
                 spec=leaf.spec,
                 advised=reasons.advised(leaf) if verdict in (Verdict.DONOR, Verdict.UNUSABLE) else None,
+                added_by=leaf.added_by,
             )
         )
     taken_by = {argument.result: argument.index for argument in arguments if argument.result is not None}
@@ -135,6 +149,8 @@ def verdicts(
             sharding=leaf.sharding,
             position=leaf.position,
             spec=leaf.spec,
+            updates=leaf.updates,
+            added_by=leaf.added_by,
         )
         for leaf in signature.results
     )

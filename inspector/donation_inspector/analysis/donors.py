@@ -19,7 +19,7 @@ def donor_outcome(
     if argument.verdict is not Verdict.DONOR:
         return None
     if argument.index in alias:
-        return f"XLA reused it for {noun(results[alias[argument.index]].path)}"
+        return f"XLA reused it for {noun(results[alias[argument.index]].title)}"
     return f"XLA did not reuse it: {_why_not(argument, arguments, results, alias)}"
 
 
@@ -31,7 +31,7 @@ def _why_not(
     alike = [result for result in results if size is not None and result.nbytes_per_device == size]
     free = next((result for result in alike if result.index not in takers), None)
     if free is not None:
-        return f"{noun(free.path)} has as many bytes, but XLA gave it a buffer of its own"
+        return f"{noun(free.title)} has as many bytes, but XLA gave it a buffer of its own"
     whole = argument.nbytes
     unplaced = [
         result
@@ -41,14 +41,14 @@ def _why_not(
     free = next((result for result in unplaced if result.index not in takers), None)
     if free is not None:
         return (
-            f"{noun(free.path)} has as many bytes in all, and XLA sharded it in its own way or gave it another buffer"
+            f"{noun(free.title)} has as many bytes in all, and XLA sharded it in its own way or gave it another buffer"
         )
     taken = [*alike, *unplaced]
     if taken:
         taker = arguments[takers[taken[0].index]].path
         if len(taken) == 1:
-            return f"{noun(taken[0].path)}, the only result of as many bytes, took the buffer of {taker}"
-        return f"all {len(taken)} results of as many bytes took other buffers, {noun(taken[0].path)} that of {taker}"
+            return f"{noun(taken[0].title)}, the only result of as many bytes, took the buffer of {taker}"
+        return f"all {len(taken)} results of as many bytes took other buffers, {noun(taken[0].title)} that of {taker}"
     if size is None or any(result.nbytes_per_device is None for result in results):
         return "no result is known to have as many bytes"
     return f"no result has as many bytes ({format_bytes(size)})"

@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from donation_inspector.signature import Leaf
+from donation_inspector.signature import Leaf, updated
+
+_UPDATED = updated("")
 
 
-def noun(path: str) -> str:
-    """A result as a noun: "result [0]['w']", or "the result" when the function returns one bare array."""
-    return "the result" if path in {"", "result"} else f"result {path}"
+def noun(title: str) -> str:
+    """A result as a noun: "the updated params['w']", "result [0]['w']", "the result" when it is one bare array."""
+    argument = title.removesuffix(_UPDATED)
+    if argument != title:
+        return f"the updated {argument}"
+    return "the result" if title in {"", "result"} else f"result {title}"
 
 
 def argument_name(argument: Leaf) -> tuple[str, ...]:
@@ -20,7 +25,7 @@ def argument_name(argument: Leaf) -> tuple[str, ...]:
 
 def result_names(result: Leaf) -> tuple[tuple[str, ...], ...]:
     """A result's path, whole and below its first step: a function returns one pytree or a tuple of several."""
-    whole = steps(result.path)
+    whole = steps(result.updates or result.path)
     return tuple(name for name in (whole, whole[1:]) if name)
 
 

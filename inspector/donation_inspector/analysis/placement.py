@@ -19,7 +19,7 @@ def type_text(leaf: Leaf) -> str:
 
 def result_text(leaf: Leaf) -> str:
     """The result as a noun."""
-    return noun(leaf.path)
+    return noun(leaf.title)
 
 
 class Placement:

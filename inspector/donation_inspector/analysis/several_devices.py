@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from functools import cached_property
 
 from donation_inspector.analysis.out_shardings import Advice, advise, left_to_xla, out_shardings_code, sharding_code
+from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.placement import Placement, result_text
 from donation_inspector.signature import Leaf, Signature
 
@@ -90,7 +91,7 @@ class SeveralDevices:
         others = len(self._advice.given) - 1
         likewise = f", with the like for {others} other{'s' if others > 1 else ''}," if others else ""
         code = sharding_code(leaf, self.place.several_meshes)
-        return f"; {if_so}{code} for {result_text(advised)} in jax.jit(..., out_shardings=...){likewise} {does}"
+        return f"; {if_so}{code} for {noun(advised.path)} in jax.jit(..., out_shardings=...){likewise} {does}"
 
     def described(self, result: Leaf) -> str:
         """The result as a noun, with its type and place."""

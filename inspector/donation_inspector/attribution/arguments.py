@@ -187,11 +187,12 @@ class Arguments:
 
 
 def _entries(leaves: tuple[Leaf, ...], buffers: Mapping[int, BufferLiveRange]) -> dict[int, _Entry]:
-    return {
-        leaf.position: _Entry(buffers[leaf.position], leaf.path, keys(leaf.path), keys(leaf.path[len(leaf.root) :]))
-        for leaf in leaves
-        if leaf.position is not None and leaf.position in buffers
-    }
+    entries: dict[int, _Entry] = {}
+    for leaf in leaves:
+        if leaf.position is not None and leaf.position in buffers:
+            path = leaf.updates or leaf.path
+            entries[leaf.position] = _Entry(buffers[leaf.position], path, keys(path), keys(path[len(leaf.root) :]))
+    return entries
 
 
 def _comes_back(role: Role, updated: bool) -> bool:

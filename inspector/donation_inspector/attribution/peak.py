@@ -140,7 +140,7 @@ class _Entry:
         self._roles = roles
         self._stacks = roles.flow.buffers.program.stacks
         self._arguments = {leaf.position: leaf.path for leaf in signature.arguments if leaf.position is not None}
-        self._results = {leaf.position: leaf.path for leaf in signature.results if leaf.position is not None}
+        self._results = {leaf.position: leaf.title for leaf in signature.results if leaf.position is not None}
         self._result_in = {buffer.allocation: position for position, buffer in reversed(roles.flow.results.items())}
 
     def contributor(self, allocation: Allocation, buffer: BufferLiveRange | Role, nbytes: int) -> Contributor:

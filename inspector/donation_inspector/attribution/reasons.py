@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from donation_inspector.attribution.copies import Copy, Kind, Step
 from donation_inspector.attribution.flow import Flow
-from donation_inspector.signature import Signature
+from donation_inspector.signature import Leaf, Signature
 from donation_inspector.units import format_bytes
 from donation_inspector.user_code import place
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
@@ -29,11 +29,7 @@ class Reasons:
         self._flow = flow
         self._in_trouble = {copy.result for copy in copies}
         self._arguments = {leaf.position: leaf.path for leaf in signature.arguments if leaf.position is not None}
-        self._results = {
-            leaf.position: "the result" if leaf.path in ("", "result") else leaf.path
-            for leaf in signature.results
-            if leaf.position is not None
-        }
+        self._results = {leaf.position: _named(leaf) for leaf in signature.results if leaf.position is not None}
         self._parameters = {buffer.instruction: position for position, buffer in flow.arguments.items()}
         self._makers = {flow.uncopied(buffer).instruction: position for position, buffer in flow.results.items()}
 
@@ -173,3 +169,9 @@ def _name(step: Step) -> str:
 
 def _label(buffer: BufferLiveRange) -> str:
     return f"{buffer.dtype}[{','.join(map(str, buffer.shape))}]"
+
+
+def _named(result: Leaf) -> str:
+    if result.updates is not None:
+        return f"the updated {result.updates}"
+    return "the result" if result.path in ("", "result") else result.path

@@ -21,6 +21,10 @@ class Name(NamedTuple):
     root: str
     """The whole argument, as the user wrote it; empty for results."""
     rest: str
+    added_by: str | None = None
+    """As in `Leaf`."""
+    updates: str | None = None
+    """As in `Leaf`."""
 
     @property
     def path(self) -> str:
@@ -160,6 +164,8 @@ def _leaf(
         mesh=None if named is None else mesh_text(named),
         memory=None if sharding is None or sharding.memory_kind in _DEVICE_MEMORY else sharding.memory_kind,
         layout=_layout_text(layout),
+        added_by=name.added_by,
+        updates=name.updates,
     )
 
 
