@@ -48,7 +48,7 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Low
     known = naming.by_identity(
         found
         for argument, value in naming.bound_arguments(function, (*_partial_arguments(wrapper), *args), kwargs)
-        for found in _arrays(argument, value)
+        for found in arrays(argument, value)
     )
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
@@ -81,7 +81,7 @@ def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
         return None
 
 
-def _arrays(argument: str, value: Any) -> Iterator[tuple[Any, Name]]:
+def arrays(argument: str, value: Any) -> Iterator[tuple[Any, Name]]:
     """Each array in one argument with its name: Variables by their path in the object that holds them."""
     nnx = loaded()
     for keys, leaf in leaves_with_path(value, is_leaf=_is_object):
@@ -102,7 +102,7 @@ def _step(key: Any) -> str:
 
 def _is_object(value: Any) -> bool:
     nnx = loaded()
-    return isinstance(value, nnx.Variable | nnx.Pytree)
+    return nnx is not None and isinstance(value, nnx.Variable | nnx.Pytree)
 
 
 def _result_names(wrapper: Any, traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
