@@ -6,11 +6,8 @@ Equal variants are compiled and run once: where the pass pairs as JAX does, "jax
 from __future__ import annotations
 
 import dataclasses
-import os
-import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +17,7 @@ from donation_inspector.errors import MeasureError
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.signature import Donation
 from donation_inspector.subject import CompiledKey, DonationKey, PassKey, donation_key
+from donation_inspector.together import run_together, workers
 from donation_inspector.xla.compile import compile_variants
 from donation_inspector.xla.devices import why_not_beside
 from donation_inspector.xla.measure import measure_variants
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 
 NOTHING = Donation()
 INPUTS = ("real", "generated")
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -95,29 +92,58 @@ def compare(jobs: Sequence[Job], progress: Progress, cancel: threading.Event | N
     """Every comparison, several targets at once; see `Inspection.compare`."""
     if len(jobs) == 1:
         return [jobs[0].run(progress, cancel)]
-    stop = threading.Event() if cancel is None else cancel
-    said: queue.SimpleQueue[str] = queue.SimpleQueue()
-    steps = sum(job.steps for job in jobs)
-    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
-        running = [pool.submit(job.run, _heard(said), stop) for job in jobs]
-        try:
-            done = 0
-            # Only this thread speaks: a notebook takes output from the one that it called.
-            while not (finished := all(one.done() for one in running)) or not said.empty():
-                try:
-                    label = said.get(timeout=0 if finished else _POLL_SECONDS)
-                except queue.Empty:
-                    continue
-                done += 1
-                progress(done, steps, label)
-        except BaseException:
-            stop.set()
-            raise
-    return [one.result() for one in running]
+    return run_together([job.run for job in jobs], sum(job.steps for job in jobs), progress, cancel)
 
 
-def _heard(said: queue.SimpleQueue[str]) -> Callable[[int, int, str], None]:
-    return lambda _done, _all, label: said.put(label)
+def compile_donations(
+    subject: Subject,
+    donations: Mapping[str, Donation],
+    target: Target,
+    *,
+    progress: Progress,
+    cancel: threading.Event | None = None,
+    timeout: float | None = None,
+    hlo: bool = False,
+) -> None:
+    """Compile these donations of one program at once, split over as many children as there are cores.
+
+    What is finished is kept on the subject, `known` finds it; the rest is not there after `timeout` seconds for all
+    together, or once `cancel` is set. On Ctrl-C it is raised when all have ended. With `hlo` a comparison can use it.
+    """
+    missing = {label: wanted for label, wanted in donations.items() if known(subject, wanted, target, hlo=hlo) is None}
+    parts = min(workers(), len(missing))
+    jobs = [_Part(subject, dict(list(missing.items())[part::parts]), target, timeout, hlo).run for part in range(parts)]
+    run_together(jobs, len(missing), progress, cancel)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one child compiles."""
+
+    subject: Subject
+    donations: Mapping[str, Donation]
+    target: Target
+    timeout: float | None
+    hlo: bool
+
+    def run(self, progress: Progress, cancel: threading.Event) -> None:
+        kept = self.subject.compiled if self.hlo else self.subject.totals
+
+        programs = _programs(self.subject, self.donations, self.target)
+        compiled = compile_variants(programs, progress=progress, cancel=cancel, timeout=self.timeout, hlo=self.hlo)
+        kept.update(
+            {
+                _compiled_key(self.target, self.donations[label]): result
+                for label, result in compiled.items()
+                if result.status in _FINAL
+            }
+        )
+
+
+def known(subject: Subject, donation: Donation, target: Target, *, hlo: bool = False) -> Compiled | None:
+    """What XLA made of a donation, None where it was not asked yet; with `hlo` only as a comparison can use it."""
+    key = _compiled_key(target, donation)
+    return subject.compiled.get(key) or (None if hlo else subject.totals.get(key))
 
 
 def kept_comparison(case: Case, target: Target) -> Comparison | None:
@@ -158,7 +184,7 @@ def measure(
     if in_kernel:
         # The count of a kernel's device is its highest ever: what takes less goes first, or it would not be seen.
         distinct = dict(reversed(distinct.items()))
-    values, description = _values(subject, inputs)
+    values, description = values_of(subject, inputs)
     measured = measure_variants(
         _programs(subject, distinct, None),
         values,
@@ -272,7 +298,7 @@ def _comparison(case: Case, compiled: Mapping[CompiledKey, Compiled], target: Ta
     return Comparison(target.name, applied.pipeline, rows, target.here, (case.arguments, case.results))
 
 
-def _values(subject: Subject, inputs: str) -> tuple[Sequence[Any] | None, str]:
+def values_of(subject: Subject, inputs: str) -> tuple[Sequence[Any] | None, str]:
     """One entry for each argument of the entry function, None where it is to be generated; and what to say of it."""
     if inputs == "generated":
         return None, "generated"

@@ -11,25 +11,28 @@ import pathlib
 import threading
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, cast, overload
+from typing import Any, Literal, cast, overload
 
-from donation_inspector import compiling, saved, summary, where
+from donation_inspector import bufferizing, compiling, outside, saved, summary, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.answers import Applied, Comparison, Comparisons, Measurement
 from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
+from donation_inspector.bufferized.values import Bufferization
 from donation_inspector.errors import CompileError
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
+from donation_inspector.outside import Outside
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
+from donation_inspector.verification import DonatedArgument
 from donation_inspector.where import Where
 from donation_inspector.xla.targets import Target, resolve
 
@@ -187,6 +190,16 @@ class Inspection:
             return self._applied
         return apply(self._subject, self.donation, chosen)
 
+    # "mlir" is a str like the others, which pyright takes for a contradiction: the first overload that fits is meant
+    @overload
+    def compare(  # pyright: ignore[reportOverlappingOverload]
+        self,
+        target: Literal["mlir"],
+        pipeline: Pipeline | None = None,
+        *,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Bufferization: ...
     @overload
     def compare(
         self,
@@ -215,13 +228,19 @@ class Inspection:
         fits: str | int | None = None,
         progress: Progress | None = None,
         cancel: threading.Event | None = None,
-    ) -> Comparison | Comparisons:
+    ) -> Comparison | Comparisons | Bufferization:
         """Compile the variants "none", "jax" and "pass" with XLA, in a child process.
 
         `target` None is the device of this machine that the program was lowered for. "tpu:v5e", "tpu:v5e:16x16" or
         "cuda:h100" need not be here (`donation_inspector.targets()` lists what can be asked for): the program is
         lowered for it, compiled and not run. A list of targets is compiled in parallel and gives `Comparisons`.
         `fits` ("24GB", or bytes) is the memory of one device, where the target's own is not meant.
+
+        "mlir" is no device of XLA's, and alone: the pass's own IR is run. The program is lowered to linalg, the
+        pipeline runs on that, MLIR bufferizes it, and it is called once on this machine's CPU, real arrays where they
+        are alive. The `Bufferization` has what was counted then (allocations, copies, the peak of the heap) for no
+        pass with nothing donated ("none"), for xDSL's "jax-use-donated-arguments" and for the pipeline ("pass"), and
+        holds the outputs to JAX's.
 
         `progress(step, steps, label)` is called as variants finish; setting `cancel` ends the children at once.
         A variant that XLA refuses, that does not fit, that crashes or was cancelled is part of the answer. What is
@@ -232,6 +251,8 @@ class Inspection:
             with dynamic shapes.
           TraceError: JAX cannot lower this function for the target's platform.
         """
+        if isinstance(target, str) and target == bufferizing.TARGET:
+            return self._bufferized(pipeline, fits, progress, cancel)
         several = isinstance(target, list | tuple)
         specs = cast("Sequence[str | Target | None]", target if several else (target,))
         targets = [self._target(spec, fits) for spec in specs]
@@ -289,6 +310,17 @@ class Inspection:
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._case(None))
+
+    @property
+    def verified(self) -> tuple[DonatedArgument, ...] | None:
+        """What became of the donated arguments in the user's own call; None where `verify` made none with this set."""
+        return self._subject.verified.get(self._donated)
+
+    @property
+    def outside(self) -> Outside:
+        """What else fills the device now: the live arrays that are no arguments of this call, by their variables."""
+        origin = self._subject.origin
+        return outside.look(self.platform, (*origin.values(), *origin.inputs()))
 
     def where(self, asked: str | int) -> Where:
         """What a line of Python, a value, an instruction of XLA's or an argument has to do with the others.
@@ -388,6 +420,20 @@ class Inspection:
         if platform not in self._elsewhere:
             self._elsewhere[platform] = Inspection(self._subject.on(platform), self._donated, self._pipeline)
         return self._elsewhere[platform]
+
+    def _bufferized(
+        self,
+        pipeline: Pipeline | None,
+        fits: str | int | None,
+        progress: Progress | None,
+        cancel: threading.Event | None,
+    ) -> Bufferization:
+        if fits is not None:
+            raise CompileError(f"fits={fits!r} is for a device; the target 'mlir' runs in this machine's memory.")
+        there = self._on("cpu")
+        chosen = self._pipeline if pipeline is None else pipeline
+        with reported(progress, "MLIR bufferizes and runs: none, jax-use-donated-arguments, pass") as report:
+            return bufferizing.bufferize(there._subject, there.donation, chosen, report, cancel)
 
     def _job(self, target: Target, pipeline: Pipeline | None) -> compiling.Job:
         return compiling.Job(self._case(pipeline), target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import mmap
+import os
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -93,6 +94,19 @@ class Runner:
 def sizes(arrays: Sequence[Any]) -> list[int]:
     """Bytes of each on its first device."""
     return [int(array.addressable_shards[0].data.nbytes) for array in arrays]
+
+
+def stored(arrays: Sequence[Any], descriptor: int) -> tuple[Stored, ...]:
+    """Writes arrays of one device behind what the file holds, each where it can be mapped."""
+    places: list[Stored] = []
+    for array in arrays:
+        values = np.ascontiguousarray(np.asarray(array)).reshape(-1).view(np.uint8)
+        end = os.fstat(descriptor).st_size
+        places.append(Stored(-(-end // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY, values.nbytes))
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.seek(places[-1].offset)
+            file.write(values.data)
+    return tuple(places)
 
 
 @cache

@@ -25,14 +25,15 @@ from typing import IO
 
 from donation_inspector.xla.memory import out_of_memory_kills
 from donation_inspector.xla.program import Program
-from donation_inspector.xla.protocol import Decoder, Done, Event, Job
+from donation_inspector.xla.protocol import Decoder, Done, Event
 from donation_inspector.xla.results import Status
 from donation_inspector.xla.targets import PLATFORMS
 
 _BOOTSTRAP = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from donation_inspector.xla.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+    "from importlib import import_module; import_module(sys.argv[4]).main(int(sys.argv[2]), int(sys.argv[3]))"
 )
+WORKER = "donation_inspector.xla.worker"
 _POLL_MILLISECONDS = 50
 _STDERR_BYTES = 4000
 _STDERR_LINES = 12
@@ -144,10 +145,13 @@ def _signal_name(number: int) -> str:
 
 
 @contextmanager
-def child(job: Job, env: Mapping[str, str], *, inherit: Sequence[int] = ()) -> Generator[Child]:
+def child(
+    job: object, env: Mapping[str, str], *, inherit: Sequence[int] = (), worker: str = WORKER
+) -> Generator[Child]:
     """Start a child on `job`; on leaving, however, its process group is gone and nothing is left behind.
 
-    `inherit` are descriptors the child may use under the same numbers.
+    `inherit` are descriptors the child may use under the same numbers. `worker` is the module whose `main` takes the
+    job; its events come as they are told.
     """
     with tempfile.TemporaryFile() as request, tempfile.TemporaryFile() as stderr:
         pickle.dump(job, request)
@@ -160,6 +164,7 @@ def child(job: Job, env: Mapping[str, str], *, inherit: Sequence[int] = ()) -> G
                     json.dumps([entry for entry in sys.path if entry]),
                     str(request.fileno()),
                     str(sending),
+                    worker,
                 ],
                 # the child takes the end of its standard input as its parent's death
                 stdin=subprocess.PIPE,

@@ -50,7 +50,17 @@ class MeasureJob:
     runs: int
 
 
-Job = CompileJob | MeasureJob
+@dataclass(frozen=True, slots=True)
+class EvaluateJob:
+    """Call one program once and keep what went in and what came out, in the file `file_fd`; values as in MeasureJob."""
+
+    program: Program
+    values: tuple[Stored | None, ...]
+    values_fd: int | None
+    file_fd: int
+
+
+Job = CompileJob | MeasureJob | EvaluateJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,14 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluated:
+    """Where the arguments and the results stand in the job's file, by position."""
+
+    arguments: tuple[Stored, ...]
+    results: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Raised:
     """The program raised when it was called."""
 
@@ -105,11 +123,11 @@ class Done:
     """Nothing more will come."""
 
 
-Event = CompileDone | OutOfMemory | WarmedUp | RunDone | Workspace | Raised | Done
+Event = CompileDone | OutOfMemory | WarmedUp | RunDone | Workspace | Evaluated | Raised | Done
 
 
-def encode(event: Event) -> bytes:
-    """The event as it goes through the pipe."""
+def encode(event: object) -> bytes:
+    """An event as it goes through the pipe; a worker of another layer has its own."""
     data = pickle.dumps(event)
     return _LENGTH.pack(len(data)) + data
 

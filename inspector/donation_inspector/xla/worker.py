@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-import threading
 import time
 from collections.abc import Callable
-from typing import cast
 
 from donation_inspector.errors import CompileError
 from donation_inspector.xla import memory
-from donation_inspector.xla.buffers import Runner, sizes
+from donation_inspector.xla.buffers import Runner, sizes, stored
 from donation_inspector.xla.executable import compile_program, devices_of, prepare
 from donation_inspector.xla.peak import DeviceMeter, Meter, ResidentMeter
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import (
     CompileDone,
     CompileJob,
-    Done,
+    Evaluated,
+    EvaluateJob,
     Event,
     Job,
     MeasureJob,
@@ -28,38 +24,26 @@ from donation_inspector.xla.protocol import (
     RunDone,
     WarmedUp,
     Workspace,
-    encode,
 )
 from donation_inspector.xla.results import Compiled
+from donation_inspector.xla.serving import serve
 
 Tell = Callable[[Event], None]
 
 
 def main(job_fd: int, events_fd: int) -> None:
     """Do the job in the file `job_fd` and write its events to the pipe `events_fd`."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    memory.prefer_as_victim()
-    with os.fdopen(job_fd, "rb") as file, os.fdopen(events_fd, "wb", buffering=0) as pipe:
-        # the parent shares the file's position, and has just written
-        file.seek(0)
-        job = cast(Job, pickle.load(file))
+    serve(job_fd, events_fd, _do)
 
-        def tell(event: Event) -> None:
-            data = memoryview(encode(event))
-            while data:
-                data = data[pipe.write(data) :]
 
-        if isinstance(job, CompileJob):
+def _do(job: Job, tell: Tell) -> None:
+    match job:
+        case CompileJob():
             compile_all(job, tell)
-        else:
+        case MeasureJob():
             measure(job, tell)
-        tell(Done())
-
-
-def _die_with_parent() -> None:
-    # not sys.stdin: its lock, held by this thread, would abort the interpreter's exit
-    os.read(0, 1)
-    os.killpg(0, signal.SIGKILL)
+        case EvaluateJob():
+            evaluate(job, tell)
 
 
 def compile_all(job: CompileJob, tell: Tell) -> None:
@@ -118,3 +102,19 @@ def _call(runner: Runner, meter: Meter, runs: int, temp: int, tell: Tell) -> Non
         del inputs, results
         tell(RunDone(seconds, highest, meter.baseline))
     tell(Workspace(meter.workspace))
+
+
+def evaluate(job: EvaluateJob, tell: Tell) -> None:
+    """One call; its inputs and its results go into the job's file."""
+    prepare(job.program)
+    compiled, executable = compile_program(job.program)
+    tell(CompileDone(job.program.name, compiled))
+    if compiled.memory is None:
+        return
+    try:
+        runner = Runner(job.program, executable, job.values, job.values_fd)
+        inputs = runner.inputs()
+        given = stored(inputs, job.file_fd)
+        tell(Evaluated(given, stored([on_devices[0] for on_devices in runner.call(inputs)], job.file_fd)))
+    except (RuntimeError, ValueError, MemoryError) as error:
+        tell(Raised(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,1 @@
+"""A pass's own IR, bufferized and run: allocations, copies and heap counted, without XLA."""

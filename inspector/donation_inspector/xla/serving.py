@@ -1,0 +1,37 @@
+"""What every child process does first and last: reads its job, tells events, dies with its parent. Imports no JAX."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from donation_inspector.xla import memory
+from donation_inspector.xla.protocol import Done, encode
+
+
+def serve(job_fd: int, events_fd: int, work: Callable[[Any, Callable[[object], None]], None]) -> None:
+    """Does `work(job, tell)` with the job in the file `job_fd`; `tell` writes an event to the pipe `events_fd`."""
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    memory.prefer_as_victim()
+    with os.fdopen(job_fd, "rb") as file, os.fdopen(events_fd, "wb", buffering=0) as pipe:
+        # the parent shares the file's position, and has just written
+        file.seek(0)
+        job = pickle.load(file)
+
+        def tell(event: object) -> None:
+            data = memoryview(encode(event))
+            while data:
+                data = data[pipe.write(data) :]
+
+        work(job, tell)
+        tell(Done())
+
+
+def _die_with_parent() -> None:
+    # not sys.stdin: its lock, held by this thread, would abort the interpreter's exit
+    os.read(0, 1)
+    os.killpg(0, signal.SIGKILL)
