@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from donation_inspector.opening import inspect_ir as inspect_ir
     from donation_inspector.opening import load as load
     from donation_inspector.opening import targets as targets
+    from donation_inspector.watching import Watched as Watched
+    from donation_inspector.watching import watch as watch
+    from donation_inspector.outside import Outside as Outside
+    from donation_inspector.verification import Verification as Verification
+    from donation_inspector.verifying import verify as verify
     from donation_inspector.xla.targets.target import Target as Target
 
 __version__ = "0.1.0"
@@ -56,7 +61,12 @@ _HOME = {
     "inspect_ir": "opening",
     "load": "opening",
     "targets": "opening",
+    "Watched": "watching",
+    "watch": "watching",
     "Target": "xla.targets.target",
+    "Outside": "outside",
+    "Verification": "verification",
+    "verify": "verifying",
 }
 
 __all__ = ["__version__", "load_ipython_extension", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]

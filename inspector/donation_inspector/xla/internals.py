@@ -50,6 +50,13 @@ create_device_list: Any = _pxla._create_device_list
 maybe_concretize_mesh: Any = _pxla.maybe_concretize_mesh
 """JAX puts devices into abstract meshes just before it compiles."""
 
+pjit: Any = _module("jax._src.pjit")
+"""Where a `jax.jit` call goes that is not dispatched yet; nothing public tells of a call before it runs."""
+trace_state_clean: Any = _core.trace_state_clean
+"""Whether nothing is being traced; public in newer versions only."""
+register_exclusion: Any = _module("jax._src.traceback_util").register_exclusion
+"""Keeps our frame out of the traceback of the user's own call, as JAX keeps its own out."""
+
 parse_arguments: Any = _lib.jax_jit.parse_arguments
 """JAX's own flattening of a jit call: static arguments shift the order, and no public function tells how."""
 tracing_registry: Any = getattr(_tree_util, "tracing_registry", _tree_util.default_registry)

@@ -34,6 +34,7 @@ class Stage:
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
     and by number as `args[0]`, None where unknown; `leaked` tells whether traced values stayed alive outside.
+    `order` has the index among `inputs` of each flat argument that JAX was given, None where they are the same.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Stage:
     said: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
     leaked: bool = False
+    order: tuple[int, ...] | None = None
 
 
 def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
@@ -223,11 +225,18 @@ def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
 
 
 def _tracers() -> set[int]:
-    found = {id(o) for o in gc.get_objects() if issubclass(type(o), internals.Tracer)}
+    found = _living_tracers()
     if found:
         gc.collect()
-        found = {id(o) for o in gc.get_objects() if issubclass(type(o), internals.Tracer)}
+        found = _living_tracers()
     return found
+
+
+def _living_tracers() -> set[int]:
+    objects = gc.get_objects()
+    # there are far fewer types than objects
+    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, internals.Tracer)}
+    return {id(one) for one in objects if type(one) in kinds} if kinds else set()
 
 
 def _name(fn: Any) -> str:

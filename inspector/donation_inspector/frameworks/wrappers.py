@@ -1,0 +1,55 @@
+"""From the call that `jax.jit` gets to the framework's own jit around it: the call as the user made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from donation_inspector.frameworks import nnx
+
+
+@dataclass(frozen=True, eq=False)
+class MadeCall:
+    """A function that jits, with the arguments that it was called with; `caller` is the module that called it."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    caller: str
+
+
+def outermost(jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: FrameType | None) -> MadeCall:
+    """The `nnx.jit` or `eqx.filter_jit` call whose own `jax.jit` call is under way; that call itself for any other.
+
+    `frame` is the Python frame that called `jitted`. No framework offers a way from the inner call to the outer one.
+    """
+    module = _module(frame)
+    # Reading a frame's variables makes it hold their values: only a framework's frame, which ends with the call.
+    held = frame.f_locals if frame is not None and module.startswith(("equinox.", "flax.nnx")) else {}
+    if "jit_wrapper" in held:
+        wrapper = held["jit_wrapper"]
+        inner, given = wrapper._cached, tuple(held["args"])
+    elif nnx.is_wrapped(held.get("self")):
+        wrapper = held["self"]
+        inner, given = wrapper.jitted_fn, _without_partial(wrapper, tuple(held["args"]))
+    else:
+        return MadeCall(jitted, args, kwargs, module)
+    if getattr(inner, "_fun", None) is not jitted._fun:
+        return MadeCall(jitted, args, kwargs, module)
+    while frame is not None and _module(frame) == module:
+        frame = frame.f_back
+    return MadeCall(wrapper, given, held["kwargs"], _module(frame))
+
+
+def _module(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
+def _without_partial(wrapper: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """In tree mode the wrapper puts the arguments that it holds before those of the call, in the same variable."""
+    bound = tuple(getattr(wrapper, "partial_args", ()))
+    ahead = args[: len(bound)]
+    same = len(ahead) == len(bound) and all(one is other for one, other in zip(ahead, bound, strict=True))
+    return args[len(bound) :] if same else args
