@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from donation_inspector.opening import inspect_ir as inspect_ir
     from donation_inspector.opening import load as load
     from donation_inspector.opening import targets as targets
+    from donation_inspector.outside import Outside as Outside
+    from donation_inspector.verification import Verification as Verification
+    from donation_inspector.verifying import verify as verify
     from donation_inspector.watching import Watched as Watched
     from donation_inspector.watching import watch as watch
     from donation_inspector.outside import Outside as Outside
@@ -61,6 +64,9 @@ _HOME = {
     "inspect_ir": "opening",
     "load": "opening",
     "targets": "opening",
+    "Outside": "outside",
+    "Verification": "verification",
+    "verify": "verifying",
     "Watched": "watching",
     "watch": "watching",
     "Target": "xla.targets.target",

@@ -28,10 +28,12 @@ from donation_inspector.ir.text import Text
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
 from donation_inspector.outside import Outside
+from donation_inspector.outside import Outside
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
+from donation_inspector.verification import DonatedArgument
 from donation_inspector.verification import DonatedArgument
 from donation_inspector.where import Where
 from donation_inspector.xla.targets import Target, resolve
@@ -310,6 +312,17 @@ class Inspection:
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._case(None))
+
+    @property
+    def verified(self) -> tuple[DonatedArgument, ...] | None:
+        """What became of the donated arguments in the user's own call; None where `verify` made none with this set."""
+        return self._subject.verified.get(self._donated)
+
+    @property
+    def outside(self) -> Outside:
+        """What else fills the device now: the live arrays that are no arguments of this call, by their variables."""
+        origin = self._subject.origin
+        return outside.look(self.platform, (*origin.values(), *origin.inputs()))
 
     @property
     def verified(self) -> tuple[DonatedArgument, ...] | None:

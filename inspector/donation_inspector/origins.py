@@ -91,8 +91,15 @@ class FromFunction:
 
     def values(self) -> tuple[Any, ...]:
         """The caller's arrays that are still alive."""
-        inputs = tuple(held.value() for held in self._held)
-        return dataclasses.replace(self._lowered, inputs=inputs).values()
+        return dataclasses.replace(self._lowered, inputs=self.inputs()).values()
+
+    def inputs(self) -> tuple[Any, ...]:
+        """The same by leaf: what was given for each flat argument, dropped ones included."""
+        return tuple(held.value() for held in self._held)
+
+    def moved(self, leaf: int, value: Any) -> str | None:
+        """Why JAX copies what is given for a flat argument before the call; None where it takes it as it lies."""
+        return self._lowered.moved(leaf, value)
 
 
 class HeldInput:
@@ -164,6 +171,10 @@ class FromFile:
     def values(self) -> tuple[Any, ...]:
         """A file comes without arrays."""
         return (None,) * len(self.signature.arguments)
+
+    def inputs(self) -> tuple[Any, ...]:
+        """None of them either."""
+        return self.values()
 
 
 def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:

@@ -110,6 +110,10 @@ class FromSaved:
         """Arrays are not saved."""
         return (None,) * len(self._program.inputs)
 
+    def inputs(self) -> tuple[Any, ...]:
+        """None of them by leaf either."""
+        return (None,) * len(self.signature.arguments)
+
 
 def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozenset[int]], pipeline: str) -> None:
     """Write a subject down; `donated` are the sets whose decision is kept, the present one first.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from donation_inspector.answers import Comparison, Measurement
     from donation_inspector.compiled_module import CompiledModule
+    from donation_inspector.verification import DonatedArgument
     from donation_inspector.xla.program import Program
     from donation_inspector.xla.results import Compiled
     from donation_inspector.xla.targets import Target
@@ -102,6 +103,10 @@ class Origin(Protocol):
         """One entry for each position of the entry function: the caller's array, None where there is none any more."""
         ...
 
+    def inputs(self) -> tuple[Any, ...]:
+        """One entry for each flat argument, likewise."""
+        ...
+
 
 @dataclass(eq=False)
 class Subject:
@@ -119,6 +124,8 @@ class Subject:
     """By target, donation and the pass's donation: unfinished ones too. All three outlive a toggle and its return."""
     measurements: dict[tuple[DonationKey, PassKey], Measurement] = field(default_factory=dict[Any, Any])
     """By donation and the pass's donation."""
+    verified: dict[frozenset[int], tuple[DonatedArgument, ...]] = field(default_factory=dict[Any, Any])
+    """What became of the donated arguments in the user's own call, by the leaves that are donated."""
     asked: dict[str, Target] = field(default_factory=dict[str, "Target"])
     """The targets that it was compared for, by name, the latest last."""
     elsewhere: dict[str, Subject] = field(default_factory=dict[str, "Subject"])

@@ -18,6 +18,7 @@ from donation_inspector.xla.facts import Facts, read_facts
 from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names
 from donation_inspector.xla.notes import Note
 from donation_inspector.xla.program import Program
+from donation_inspector.xla.relocation import why_moved
 from donation_inspector.xla.stage import Stage, attempt, lower_stage, said, stage
 from donation_inspector.xla.targets import Target
 
@@ -98,6 +99,10 @@ class Lowered:
         facts = self._facts
         kept = tuple(self.inputs[leaf] for leaf in facts.kept)
         return (*(None,) * (facts.dimensions + facts.tokens), *facts.constants, *kept, *facts.references)
+
+    def moved(self, leaf: int, value: Any) -> str | None:
+        """Why JAX copies what is given for a flat argument before the call; None where it takes it as it lies."""
+        return why_moved(self._facts, leaf, value) if isinstance(value, jax.Array) else None
 
     @cached_property
     def _pairing(self) -> Pairing | None:

@@ -1,0 +1,158 @@
+"""What else fills the device: live arrays that are no arguments of an Inspection, by the variables that hold them."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+from donation_inspector.labels import type_label
+from donation_inspector.tables import aligned
+from donation_inspector.units import format_bytes
+from donation_inspector.variables import Walk, roots, user_namespace
+from donation_inspector.xla.pointers import Buffer, buffers
+
+_SHOWN = 20
+_NAMED_IN_SENTENCE = 3
+_HEADER = ("array", "type", "bytes", "on")
+NO_VARIABLE = "no variable found"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArray:
+    """One array that is alive outside the call.
+
+    `path` is the variable that reaches it by the fewest steps, as `history[3]`; None where no variable was found.
+    `per_device` are its bytes by device ("cuda:0"), without those that another array here or an argument shares;
+    `nbytes` is their sum.
+    """
+
+    path: str | None
+    type: str
+    nbytes: int
+    per_device: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The live arrays that are no arguments of an Inspection, most bytes first: a moment's view that holds none of them.
+
+    `known` is False where this process has no device of the program's platform, so that nothing can be said.
+    `complete` is False where there are so many Python objects that not all were looked at for names.
+    `unplaced` counts arrays whose buffers the runtime does not tell: they are in no sum.
+    """
+
+    arrays: tuple[LiveArray, ...]
+    known: bool = True
+    complete: bool = True
+    unplaced: int = 0
+
+    @property
+    def total(self) -> int | None:
+        """Bytes on all devices of this process together; None where that is unknown."""
+        return sum(array.nbytes for array in self.arrays) if self.known and not self.unplaced else None
+
+    @property
+    def per_device(self) -> Mapping[str, int]:
+        """Bytes by device, most first, as far as they are known."""
+        counts = Counter[str]()
+        for array in self.arrays:
+            counts.update(array.per_device)
+        return dict(counts.most_common())
+
+    def sentence(self) -> str:
+        """What else fills the device, the largest by name."""
+        if not self.known:
+            return "What else fills the device is unknown: this process has no device of the program's platform."
+        if not self.arrays and not self.unplaced:
+            return "Nothing else is alive on the device: every live array is an argument of this call."
+        named = Counter[str]()
+        for array in self.arrays:
+            named[array.path or NO_VARIABLE] += array.nbytes
+        parts = [f"{path} {format_bytes(size)}" for path, size in named.most_common(_NAMED_IN_SENTENCE)]
+        if len(named) > _NAMED_IN_SENTENCE:
+            parts.append(f"{len(named) - _NAMED_IN_SENTENCE} more")
+        if self.unplaced:
+            parts.append(f"{self.unplaced} of unknown size")
+        return f"What else fills {self._where()}: {', '.join(parts)}."
+
+    def _where(self) -> str:
+        devices = self.per_device
+        if not devices:
+            return "the device"
+        device, most = next(iter(devices.items()))
+        if len(devices) == 1:
+            return f"{device} besides this call's arguments, {format_bytes(most)}"
+        return f"{len(devices)} devices besides this call's arguments, at most {format_bytes(most)} on one ({device})"
+
+    def _rows(self) -> tuple[list[tuple[str, ...]], str]:
+        rows = [
+            (array.path or NO_VARIABLE, array.type, format_bytes(array.nbytes), ", ".join(array.per_device))
+            for array in self.arrays[:_SHOWN]
+        ]
+        left = self.arrays[_SHOWN:]
+        more = f"and {len(left)} more, {format_bytes(sum(array.nbytes for array in left))}" if left else ""
+        return rows, more
+
+    def __repr__(self) -> str:
+        rows, more = self._rows()
+        return "\n".join([self.sentence(), *(aligned(_HEADER, rows) if rows else []), *([more] if more else [])])
+
+    def _repr_html_(self) -> str:
+        rows, more = self._rows()
+        lines = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
+        head = f"<tr>{''.join(f'<th>{cell}</th>' for cell in _HEADER)}</tr>"
+        table = f"<table>{head}{''.join(lines)}</table>" if lines else ""
+        return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
+
+
+def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] | None = None) -> Outside:
+    """The live arrays of a platform that share no buffer with the arguments.
+
+    `namespace` None is the notebook's, or the running script's.
+    """
+    try:
+        live = jax.live_arrays(platform)
+    except RuntimeError:
+        return Outside((), known=False)
+    taken = {buffer for argument in arguments for buffer in buffers(argument) or ()}
+    own: list[tuple[Any, dict[Buffer, int]]] = []
+    unplaced = 0
+    for array in live:
+        held = buffers(array)
+        if held is None:
+            unplaced += not array.is_deleted()
+            continue
+        fresh = {buffer: size for buffer, size in held.items() if buffer not in taken}
+        taken.update(fresh)
+        if fresh:
+            own.append((array, fresh))
+    walk = Walk(lambda value: isinstance(value, jax.Array))
+    paths = _paths(walk, user_namespace() if namespace is None else namespace, {b for _, held in own for b in held})
+    arrays = [_described(array, held, paths) for array, held in own]
+    arrays.sort(key=lambda array: -array.nbytes)
+    return Outside(tuple(arrays), complete=walk.complete, unplaced=unplaced)
+
+
+def _paths(walk: Walk, namespace: Mapping[str, Any], sought: set[Buffer]) -> Mapping[Buffer, str]:
+    """The first path to each buffer, until all are found."""
+    paths: dict[Buffer, str] = {}
+    for group in roots(namespace):
+        for path, array in walk.through(group):
+            for buffer in buffers(array) or ():
+                paths.setdefault(buffer, path)
+            if sought <= paths.keys():
+                return paths
+    return paths
+
+
+def _described(array: Any, held: Mapping[Buffer, int], paths: Mapping[Buffer, str]) -> LiveArray:
+    per_device = Counter[str]()
+    for (device, _), size in held.items():
+        per_device[device] += size
+    path = next((paths[buffer] for buffer in held if buffer in paths), None)
+    return LiveArray(path, type_label(str(array.dtype), array.shape), per_device.total(), dict(per_device))

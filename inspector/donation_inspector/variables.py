@@ -1,0 +1,145 @@
+"""From Python's variables to the arrays behind them, by the names that a person would write: `history[3]`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, cast
+
+LIMIT = 100_000
+"""Objects that are looked at in one walk."""
+
+_ATOMS = (bool, int, float, complex, str, bytes, bytearray, type(None), type, types.ModuleType, type(Ellipsis))
+_IPYTHONS = {"In", "_ih", "_dh", "_oh", "exit", "quit", "get_ipython", "open"}
+"""What IPython puts into the namespace beside the user's names; `_oh` is `Out`."""
+
+
+class Walk:
+    """One walk, nearest first, over containers and objects; a second one goes on where the first has not been.
+
+    `complete` is False once `limit` objects were looked at, and something may have been left out.
+    """
+
+    def __init__(self, wanted: Callable[[Any], bool], limit: int = LIMIT) -> None:
+        """`wanted` tells what to yield; nothing inside of it is looked at."""
+        self._wanted = wanted
+        self._left = limit
+        self._seen: set[int] = set()
+        self.complete = True
+
+    def through(self, roots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        """(path, value) of everything wanted, each once, by the shortest path."""
+        waiting = deque(roots)
+        while waiting:
+            if self._left == 0:
+                self.complete = False
+                return
+            path, value = waiting.popleft()
+            if isinstance(value, _ATOMS) or id(value) in self._seen:
+                continue
+            self._left -= 1
+            self._seen.add(id(value))
+            if self._wanted(value):
+                yield path, value
+            else:
+                # what is longer than the whole walk is not laid out in memory
+                waiting.extend((path + step, part) for step, part in islice(_parts(value), self._left + 1))
+
+
+def user_namespace() -> Mapping[str, Any]:
+    """The notebook's variables, or those of the script that runs."""
+    ipython: Any = sys.modules.get("IPython")
+    shell: Any = None if ipython is None else ipython.get_ipython()
+    return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
+
+
+def roots(namespace: Mapping[str, Any]) -> Iterator[list[tuple[str, Any]]]:
+    """The namespace in the order in which names tell most: the user's, IPython's `Out`, `_` and the like, and what the
+    last exception's traceback holds."""
+    names = [(name, value) for name, value in list(namespace.items()) if name not in _IPYTHONS]
+    yield [(name, value) for name, value in names if not name.startswith("_") and name != "Out"]
+    yield [(name, value) for name, value in names if name == "Out"]
+    yield [(name, value) for name, value in names if name.startswith("_") and not name.startswith(("__", "_i"))]
+    yield [(name, value) for name, value in names if name in ("__", "___")]
+    yield list(_of_last_error())
+
+
+def _of_last_error() -> Iterator[tuple[str, Any]]:
+    traceback: types.TracebackType | None = getattr(sys, "last_traceback", None)
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_name != "<module>":
+            where = f" in {frame.f_code.co_name}, kept by the last error's traceback"
+            yield from ((name + where, value) for name, value in frame.f_locals.items())
+        traceback = traceback.tb_next
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object holds, without running any of its code."""
+    if isinstance(value, dict | types.MappingProxyType):
+        yield from ((f"[{_key(key)}]", part) for key, part in list(cast("Mapping[Any, Any]", value).items()))
+    elif isinstance(value, tuple) and hasattr(cast(Any, value), "_fields"):
+        yield from zip((f".{name}" for name in cast(Any, value)._fields), cast("tuple[Any, ...]", value), strict=False)
+    elif isinstance(value, list | tuple | deque):
+        yield from ((f"[{i}]", part) for i, part in enumerate(list(cast("Iterable[Any]", value))))
+    elif isinstance(value, functools.partial):
+        held = cast("functools.partial[Any]", value)
+        yield from ((".func", held.func), (".args", held.args), (".keywords", held.keywords))
+    elif isinstance(value, types.MethodType):
+        yield from ((".__self__", value.__self__), (".__func__", value.__func__))
+    elif isinstance(value, types.FunctionType):
+        yield from _of_function(value)
+    else:
+        yield from _of_object(value)
+
+
+def _key(key: Any) -> str:
+    return repr(key) if isinstance(key, str | int | bool | float) else f"<{type(key).__name__}>"
+
+
+def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield f".<closure>.{name}", cell.cell_contents
+        except ValueError:
+            # the enclosing function has not set it yet
+            continue
+    yield ".__defaults__", function.__defaults__
+    yield from _attributes(vars(function))
+
+
+def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
+    for kind in type(value).__mro__:
+        slots: Any = kind.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else tuple(slots):
+            member = kind.__dict__.get(slot)
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    yield _attribute(slot), member.__get__(value)
+                except AttributeError:
+                    # never set
+                    continue
+    try:
+        attributes: Any = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return
+    if isinstance(attributes, dict):
+        yield from _attributes(cast("dict[str, Any]", attributes))
+
+
+def _attributes(attributes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield from ((_attribute(name), part) for name, part in list(attributes.items()))
+
+
+_TRANSPARENT = ("__wrapped__", "_raw_value")
+"""What nobody writes to get at what is inside: the function in a jitted one, the array in an NNX Variable."""
+
+
+def _attribute(name: str) -> str:
+    if name in _TRANSPARENT:
+        return ""
+    return f".{name}" if name.isidentifier() else f"[{name}]"
