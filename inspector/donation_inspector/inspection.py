@@ -335,6 +335,12 @@ class Inspection:
         origin = self._subject.origin
         return outside.look(self.platform, (*origin.values(), *origin.inputs()))
 
+    @property
+    def bufferization(self) -> Bufferization | None:
+        """The finished answer of target "mlir" for this donation and pipeline, if there is one."""
+        there = self._elsewhere.get("cpu")
+        return None if there is None else bufferizing.kept(there._subject, there.donation, self._pipeline)
+
     def where(self, asked: str | int) -> Where:
         """What a line of Python, a value, an instruction of XLA's or an argument has to do with the others.
 

@@ -254,10 +254,13 @@ def _body(inspection: Inspection) -> list[Block]:
 
 
 def _measured(inspection: Inspection) -> list[Block]:
-    if inspection.measurement is None:
-        return []
-    table = Table(_MEASURED_HEADER, _measured_rows(inspection))
-    return ["", table, headline.measured_sentence(inspection.measurement)]
+    drawn: list[Block] = []
+    if inspection.measurement is not None:
+        table = Table(_MEASURED_HEADER, _measured_rows(inspection))
+        drawn += ["", table, headline.measured_sentence(inspection.measurement)]
+    if (run := inspection.bufferization) is not None:
+        drawn += ["", Table(run.COLUMNS, run.rows()), run.headline, *run.notes()]
+    return drawn
 
 
 # ---- HTML

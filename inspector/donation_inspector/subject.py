@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
     from donation_inspector.answers import Comparison, Measurement
+    from donation_inspector.bufferized.values import Bufferization
     from donation_inspector.compiled_module import CompiledModule
     from donation_inspector.verification import DonatedArgument
     from donation_inspector.xla.program import Program
@@ -126,6 +127,8 @@ class Subject:
     """By donation and the pass's donation."""
     verified: dict[frozenset[int], tuple[DonatedArgument, ...]] = field(default_factory=dict[Any, Any])
     """What became of the donated arguments in the user's own call, by the leaves that are donated."""
+    bufferizations: dict[tuple[DonationKey, str], Bufferization] = field(default_factory=dict[Any, Any])
+    """By donation and pipeline."""
     asked: dict[str, Target] = field(default_factory=dict[str, "Target"])
     """The targets that it was compared for, by name, the latest last."""
     elsewhere: dict[str, Subject] = field(default_factory=dict[str, "Subject"])
