@@ -20,7 +20,8 @@ from donation_inspector.ir import linalg
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.ir.size import shape_dtype
 from donation_inspector.signature import Donation
-from donation_inspector.xla.targets import resolve
+from donation_inspector.subject import donation_key
+from donation_inspector.xla.targets import Listed, resolve
 
 if TYPE_CHECKING:
     from donation_inspector.progress import Progress
@@ -65,7 +66,20 @@ def bufferize(
     )
     made = measure(task, timeout=TIMEOUT, progress=progress, cancel=cancel)
     by_leaf = {key: _with_leaves(one, subject) for key, one in made.items()}
-    return Bufferization(TARGET, name, by_leaf, inputs)
+    answer = Bufferization(TARGET, name, by_leaf, inputs)
+    subject.bufferizations[donation_key(donation), name] = answer
+    return answer
+
+
+def kept(subject: Subject, donation: Donation, pipeline: Pipeline) -> Bufferization | None:
+    """The latest answer for this donation and pipeline, None where there is none."""
+    return subject.bufferizations.get((donation_key(donation), pipeline_name(pipeline)))
+
+
+def listed() -> Listed:
+    """The target as `donation_inspector.targets()` has it."""
+    why_not = tools.why_not()
+    return Listed(TARGET, "the pass's own IR, without XLA", None, why_not is None, why_not is None, why_not)
 
 
 def _results(subject: Subject) -> tuple[tuple[tuple[int, ...], str], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from donation_inspector.answers import VARIANTS, Comparison
+from donation_inspector.bufferized import tools
 from donation_inspector.errors import DonationInspectorError, IRError
 from donation_inspector.inspection import Inspection
 from donation_inspector.opening import inspect_ir, load
@@ -19,6 +21,7 @@ from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes, total_bytes
 
 SUFFIXES = (".mlir", ".mlirbc", ".di")
+COUNTED = ("allocations", "copies")
 _SHOWN = 100
 """Characters of a reason or diagnostic in the table; the data has all."""
 
@@ -30,7 +33,8 @@ class Row:
     `refused` says why the pipeline did not run, and then the rest is unknown: the file cannot be read, or the pass
     failed. `diagnostics` are the messages, the most severe first. `why_not` says why there is no total of the pass:
     what it made is no alias, or XLA did not compile it. `totals` are XLA's, in bytes a device, by the names of
-    `answers.VARIANTS`; None is unknown, and none at all where nothing was compiled.
+    `answers.VARIANTS`; None is unknown, and none at all where nothing was compiled. `allocations` and `copies` were
+    counted when what the pipeline made was bufferized and run (target "mlir"); None is unknown, `not_run` says why.
     """
 
     program: str
@@ -40,17 +44,26 @@ class Row:
     diagnostics: tuple[str, ...] = ()
     why_not: str | None = None
     totals: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    allocations: int | None = None
+    copies: int | None = None
+    not_run: str | None = None
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Every row, program by program. `compiled` is False where totals were left out, `finished` after Ctrl-C."""
+    """Every row, program by program. `compiled` is False where totals were left out, `finished` after Ctrl-C.
+
+    `bufferized` is False where nothing was run by the target "mlir", with the reason in `no_mlir` where that is no
+    wish of the caller's.
+    """
 
     folder: str
     pipelines: tuple[str, ...]
     rows: tuple[Row, ...]
     compiled: bool
     finished: bool
+    bufferized: bool = False
+    no_mlir: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -74,6 +87,9 @@ class Corpus:
                     else None,
                     "why_not": row.why_not,
                     "total": {name: row.totals.get(name) for name in VARIANTS} if self.compiled else None,
+                    "mlir": {"allocations": row.allocations, "copies": row.copies, "not_run": row.not_run}
+                    if self.bufferized
+                    else None,
                 }
                 for row in self.rows
             ],
@@ -81,10 +97,10 @@ class Corpus:
 
     def __str__(self) -> str:
         """The table, and a line for each pipeline over all programs."""
-        totals = VARIANTS if self.compiled else ()
-        each = aligned(["program", "pipeline", "pairs", "diagnostics", *totals, ""], [*map(self._cells, self.rows)])
+        measured = [*(VARIANTS if self.compiled else ()), *(COUNTED if self.bufferized else ())]
+        each = aligned(["program", "pipeline", "pairs", "diagnostics", *measured, ""], [*map(self._cells, self.rows)])
         sums = aligned(
-            ["pipeline", "programs", "refused", "pairs", "diagnostics", *totals], [*map(self._sums, self.pipelines)]
+            ["pipeline", "programs", "refused", "pairs", "diagnostics", *measured], [*map(self._sums, self.pipelines)]
         )
         parts = ["\n".join(each), "\n".join(sums)]
         if self.compiled:
@@ -93,6 +109,13 @@ class Corpus:
                 "with the pairs of\nthe pipeline. Summed up are the programs where all three are known for every "
                 "pipeline."
             )
+        if self.bufferized:
+            parts.append(
+                "allocations, copies: counted while what the pipeline made ran on this CPU, bufferized by MLIR, "
+                "without XLA.\nSummed up are the programs where both are known for every pipeline."
+            )
+        if self.no_mlir:
+            parts.append(f"No allocations and copies: {self.no_mlir}")
         if not self.finished:
             parts.append("Interrupted: the rest was not tried.")
         return "\n\n".join(parts)
@@ -101,13 +124,19 @@ class Corpus:
         if row.refused is not None:
             reason = _short(row.refused.removeprefix(f"The pass '{row.pipeline}' failed: "))
             return [row.program, row.pipeline, f"refused: {reason}"]
-        said = row.why_not or next(iter(row.diagnostics), "")
+        said = row.why_not or next(iter(row.diagnostics), row.not_run or "")
         totals = [format_bytes(row.totals.get(name)) for name in VARIANTS] if self.compiled else []
-        return [row.program, row.pipeline, str(row.pairs), str(len(row.diagnostics)), *totals, _short(said)]
+        counts = [_count(row.allocations), _count(row.copies)] if self.bufferized else []
+        return [row.program, row.pipeline, str(row.pairs), str(len(row.diagnostics)), *totals, *counts, _short(said)]
 
     @cached_property
     def _comparable(self) -> frozenset[str]:
         gaps = {row.program for row in self.rows if any(row.totals.get(name) is None for name in VARIANTS)}
+        return frozenset(row.program for row in self.rows) - gaps
+
+    @cached_property
+    def _counted(self) -> frozenset[str]:
+        gaps = {row.program for row in self.rows if row.allocations is None or row.copies is None}
         return frozenset(row.program for row in self.rows) - gaps
 
     def _sums(self, pipeline: str) -> list[str]:
@@ -115,6 +144,11 @@ class Corpus:
         ran = [row for row in rows if row.refused is None]
         known = [row for row in ran if row.program in self._comparable]
         totals = [format_bytes(total_bytes(row.totals[name] for row in known) if known else None) for name in VARIANTS]
+        ran_by_mlir = [row for row in ran if row.program in self._counted]
+        counts = [
+            _count(sum(count or 0 for count in column) if ran_by_mlir else None)
+            for column in ([row.allocations for row in ran_by_mlir], [row.copies for row in ran_by_mlir])
+        ]
         return [
             pipeline,
             str(len(rows)),
@@ -122,11 +156,16 @@ class Corpus:
             str(sum(row.pairs or 0 for row in ran)),
             str(sum(len(row.diagnostics) for row in ran)),
             *(totals if self.compiled else ()),
+            *(counts if self.bufferized else ()),
         ]
 
 
-def run(folder: pathlib.Path, pipelines: Sequence[str], *, compile: bool, progress: Progress) -> Corpus:
+def run(
+    folder: pathlib.Path, pipelines: Sequence[str], *, compile: bool, progress: Progress, bufferize: bool = False
+) -> Corpus:
     """Every pipeline (as for `xdsl-opt -p`) on every program of the folder and of those in it.
+
+    `compile` is for XLA's totals, `bufferize` to run what each pipeline made where the target "mlir" is there.
 
     A program is MLIR text or bytecode, or what `Inspection.save` wrote, donated as it says. One that cannot be read, or
     that a pass fails on, is a row like the others. Ctrl-C ends it with the rows so far.
@@ -138,16 +177,18 @@ def run(folder: pathlib.Path, pipelines: Sequence[str], *, compile: bool, progre
     for pipeline in pipelines:
         pipelines_of_xdsl.parse(pipeline)
     programs = _programs(folder)
+    no_mlir = tools.why_not() if bufferize else None
+    bufferize = bufferize and no_mlir is None
     rows: list[Row] = []
     finished = False
     try:
-        for row in _rows(folder, programs, pipelines, compile):
+        for row in _rows(folder, programs, pipelines, compile, bufferize):
             rows.append(row)
             progress(len(rows), len(programs) * len(pipelines), f"{row.program}, {row.pipeline}")
         finished = True
     except KeyboardInterrupt:
         pass
-    return Corpus(str(folder), tuple(pipelines), tuple(rows), compile, finished)
+    return Corpus(str(folder), tuple(pipelines), tuple(rows), compile, finished, bufferize, no_mlir)
 
 
 def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -160,7 +201,11 @@ def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def _rows(
-    folder: pathlib.Path, programs: Sequence[pathlib.Path], pipelines: Sequence[str], compile: bool
+    folder: pathlib.Path,
+    programs: Sequence[pathlib.Path],
+    pipelines: Sequence[str],
+    compile: bool,
+    bufferize: bool,
 ) -> Iterator[Row]:
     for path in programs:
         name = str(path.relative_to(folder))
@@ -170,7 +215,8 @@ def _rows(
             yield from (Row(name, pipeline, refused=_told(error)) for pipeline in pipelines)
             continue
         for pipeline in pipelines:
-            yield _row(name, inspection, pipeline, compile)
+            row = _row(name, inspection, pipeline, compile)
+            yield _counted(row, inspection) if bufferize and row.refused is None else row
 
 
 def _row(name: str, inspection: Inspection, pipeline: str, compile: bool) -> Row:
@@ -191,6 +237,16 @@ def _row(name: str, inspection: Inspection, pipeline: str, compile: bool) -> Row
     return Row(name, pipeline, None, len(applied.pairs), said, why_not, totals)
 
 
+def _counted(row: Row, inspection: Inspection) -> Row:
+    try:
+        one = inspection.compare("mlir", row.pipeline, progress=_silent).variants["pass"]
+    except DonationInspectorError as error:
+        return dataclasses.replace(row, not_run=_told(error))
+    if one.status == "cancelled":
+        raise KeyboardInterrupt
+    return dataclasses.replace(row, allocations=one.allocations, copies=one.copies, not_run=one.error)
+
+
 def _failure(comparison: Comparison) -> str | None:
     variants = comparison.variants
     if any(one.status == "cancelled" for one in variants.values()):
@@ -200,6 +256,10 @@ def _failure(comparison: Comparison) -> str | None:
 
 def _silent(_step: int, _steps: int, _label: str) -> None:
     return None
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else str(number)
 
 
 def _told(error: Exception) -> str:

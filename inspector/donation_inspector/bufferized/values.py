@@ -59,7 +59,12 @@ class Bufferization:
     variants: Mapping[str, Bufferized]
     inputs: str
 
-    COLUMNS = ("variant", "allocations", "copies", "copied", "peak", "total", "outputs")
+    @property
+    def headline(self) -> str:
+        """What the figures are."""
+        return f"Measured without XLA: bufferized by MLIR and called once on this CPU; inputs: {self.inputs}."
+
+    COLUMNS = ("bufferized", "allocations", "copies", "copied", "peak", "total", "outputs")
 
     def rows(self) -> list[tuple[str, ...]]:
         """The variants as text: see `COLUMNS`."""
@@ -85,8 +90,7 @@ class Bufferization:
         ]
 
     def __repr__(self) -> str:
-        head = f"bufferized by MLIR and run without XLA, inputs {self.inputs} (measured)"
-        return "\n".join([head, *aligned(self.COLUMNS, self.rows()), *self.notes()])
+        return "\n".join([*aligned(self.COLUMNS, self.rows()), self.headline, *self.notes()])
 
 
 def _count(number: int | None) -> str:

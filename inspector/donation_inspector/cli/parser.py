@@ -50,7 +50,10 @@ def parser() -> argparse.ArgumentParser:
     inspect = _command(commands, "inspect", "the report on one program", _PROGRAM + _EXIT)
     inspect.add_argument("--compare", action="store_true", help="compile with XLA for this machine")
     inspect.add_argument(
-        "--target", action="append", metavar="TARGET", help="compile for it too, as tpu:v5e (give it several times)"
+        "--target",
+        action="append",
+        metavar="TARGET",
+        help="compile for it too, as tpu:v5e; mlir: run the pass's own IR, without XLA (give it several times)",
     )
     inspect.add_argument("--fits", metavar="SIZE", help="the memory of one device, as 24GB")
     measure = _command(
@@ -77,7 +80,10 @@ def parser() -> argparse.ArgumentParser:
     )
     corpus.add_argument("folder", type=pathlib.Path, help="with .mlir, .mlirbc, .di files, in folders of it too")
     corpus.add_argument("-p", "--pipeline", action="append", help=f"{_PIPELINE}); give it several times")
-    corpus.add_argument("--no-compile", action="store_true", help="leave out XLA's totals")
+    corpus.add_argument("--no-compile", action="store_true", help="leave out what is compiled or run")
+    corpus.add_argument(
+        "--no-mlir", action="store_true", help="leave out the allocations and copies of what each pipeline made, run"
+    )
     _add_json(corpus, "write everything as JSON too")
     return top
 
