@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from donation_inspector.applying import Pipeline, pipeline_name
 from donation_inspector.bufferized import tools
 from donation_inspector.bufferized.measure import Task, measure
-from donation_inspector.bufferized.values import UPSTREAM, Bufferization, Bufferized
+from donation_inspector.bufferized.values import TARGET, UPSTREAM, Bufferization, Bufferized
 from donation_inspector.compiling import NOTHING, values_of
 from donation_inspector.errors import CompileError, IRError
 from donation_inspector.ir import linalg
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from donation_inspector.progress import Progress
     from donation_inspector.subject import Subject
 
-TARGET = "mlir"
 TIMEOUT = 60.0
 _PACKED = ("int2", "uint2", "int4", "uint4", "float4")
 """Beginnings of the dtypes of which several share a byte: XLA packs them, MLIR's memref does not."""
@@ -76,7 +75,7 @@ def kept(subject: Subject, donation: Donation, pipeline: Pipeline) -> Bufferizat
     return subject.bufferizations.get((donation_key(donation), pipeline_name(pipeline)))
 
 
-def listed() -> Listed:
+def mlir_target() -> Listed:
     """The target as `donation_inspector.targets()` has it."""
     why_not = tools.why_not()
     return Listed(TARGET, "the pass's own IR, without XLA", None, why_not is None, why_not is None, why_not)

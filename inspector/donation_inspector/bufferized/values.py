@@ -9,6 +9,7 @@ from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
 from donation_inspector.xla.results import Status
 
+TARGET = "mlir"
 UPSTREAM = "jax-use-donated-arguments"
 VARIANTS = ("none", UPSTREAM, "pass")
 """Nothing donated and no pass; xDSL's own pass; the pipeline that was asked for."""
