@@ -6,6 +6,7 @@ import pathlib
 from typing import Any
 
 from donation_inspector import saved
+from donation_inspector.bufferizing import mlir_target
 from donation_inspector.inspection import Inspection
 from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.subject import Subject
@@ -48,4 +49,4 @@ def load(path: str | pathlib.Path) -> Inspection:
 
 def targets() -> Targets:
     """What `compare` can be asked for on this machine; what is missing says which extra to install."""
-    return Targets(listed(modules.default_platform()))
+    return Targets((*listed(modules.default_platform()), mlir_target()))
