@@ -253,7 +253,7 @@ class Inspection:
             with dynamic shapes.
           TraceError: JAX cannot lower this function for the target's platform.
         """
-        if isinstance(target, str) and target == bufferizing.TARGET:
+        if isinstance(target, str) and target == "mlir":
             return self._bufferized(pipeline, fits, progress, cancel)
         several = isinstance(target, list | tuple)
         specs = cast("Sequence[str | Target | None]", target if several else (target,))
