@@ -44,6 +44,7 @@ bundle: widgets/node_modules/.done ## build the front end into $(STATIC), which 
 
 .PHONY: setup
 setup: $(VENV)/.done-dev $(OLDEST)/.done $(CUDA)/.done widgets/node_modules/.done ## everything that the tests need
+	@scripts/mlir.sh
 	@scripts/chromium.sh > /dev/null
 
 .PHONY: clean
@@ -72,10 +73,12 @@ test-frontend: widgets/node_modules/.done ## vitest
 
 .PHONY: test-core
 test-core: $(VENV)/.done-dev ## pytest and filecheck
+	@scripts/mlir.sh
 	JAX_PLATFORMS=cpu python -m pytest tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
 
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
+	@scripts/mlir.sh
 	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo --ignore=tests/xla/targets --ignore=tests/inspection/test_targets.py $(ARGS)
 
 .PHONY: test-cuda
@@ -93,7 +96,7 @@ test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 
 # What stands on JAX or xDSL; the rest cannot tell one version from the other. tests/xla/hlo is held to the live ranges
 # that XLA itself writes, which the oldest jaxlib does not; what needs the compilers of other platforms is left out, since
 # a second libtpu would be another 600 MB.
-CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection)
+CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection tests/bufferized)
 
 # ---- set-up: a stamp is written last, so that an interrupted step is taken again
 
