@@ -50,7 +50,7 @@ def find() -> Tools:
     if importlib.util.find_spec("llvmlite") is None:
         missing.append("llvmlite is not installed")
     if missing:
-        raise CompileError(f"{_HOW} Here {', '.join(missing)}.")
+        raise CompileError(f"{_HOW} Here {' and '.join(missing)}.")
     opt, translate = (str(path) for path, _ in found)
     return Tools(opt, translate)
 
@@ -75,7 +75,7 @@ def _program(name: str) -> tuple[str | None, str]:
         if version == str(LLVM):
             return path, ""
         others.append(f"{path} is of LLVM {version}")
-    return None, ", ".join(others) or f"there is no {name}-{LLVM} or {name} on the PATH"
+    return None, ", ".join(others) or f"no {name}-{LLVM} is on the PATH"
 
 
 @cache

@@ -79,14 +79,19 @@ class Bufferization:
                 format_bytes(one.total),
                 _outputs(one),
             )
-            for one in self.variants.values()
+            for one in self._shown
         ]
+
+    @property
+    def _shown(self) -> list[Bufferized]:
+        """The variants, xDSL's own pass once."""
+        return [one for one in self.variants.values() if one.name != "pass" or self.pipeline != UPSTREAM]
 
     def notes(self) -> list[str]:
         """What is to be said of single variants: why there are no counts, why not in place."""
         return [
             f"{one.name}: {one.error or f'not in place, mlir-opt refuses eliminate-empty-tensors: {one.conflict}'}"
-            for one in self.variants.values()
+            for one in self._shown
             if one.error or one.conflict
         ]
 
@@ -101,4 +106,6 @@ def _count(number: int | None) -> str:
 def _outputs(one: Bufferized) -> str:
     if one.max_error is None:
         return one.status
-    return f"{'as' if one.outputs_close else 'NOT as'} JAX's, off by {one.max_error:.1g}"
+    if not one.outputs_close:
+        return f"NOT JAX's, off by {one.max_error:.2g}"
+    return f"JAX's to {one.max_error:.1g}" if one.max_error else "equal to JAX's"
