@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from donation_inspector.xla.leaves import Name, distinct
+
+_trees: Any = jax.tree
+"""Public, partly untyped."""
 
 
 def bound_arguments(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -28,17 +35,42 @@ def bound_arguments(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     return named
 
 
-def by_identity(arrays: Iterable[tuple[Any, Name]]) -> dict[int, Name]:
-    """The first name of each array object. Python's numbers are left out: equal ones are often the same object."""
-    found: dict[int, Name] = {}
-    for array, name in arrays:
-        if hasattr(array, "shape") and hasattr(array, "dtype"):
-            found.setdefault(id(array), name)
-    return found
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Stands for one flat array in a structure that is only looked at; `index` counts the arrays."""
+
+    index: int
 
 
-def rename(inputs: Sequence[Any] | None, known: Mapping[int, Name], names: Sequence[Name]) -> Sequence[Name]:
-    """The known name of each flat input, JAX's own name where there is none."""
-    if inputs is None or len(inputs) != len(names):
+def numbered(tree: Any) -> Any:
+    """The pytree with a `Place` for each leaf."""
+    structure: Any = _trees.structure(tree)
+    return _trees.unflatten(structure, [Place(index) for index in range(structure.num_leaves)])
+
+
+Found = tuple[Name | None, ...] | None
+"""The user's name of each flat input, None where it is nobody's; None altogether where the inputs are not known."""
+
+
+def by_identity(inputs: Sequence[Any] | None, arrays: Iterable[tuple[Any, Name]]) -> Found:
+    """The name of each flat input, found as the very array that the user holds under it.
+
+    An array that is held in several places takes its names in order, one each time that it goes in. Python's numbers
+    are left out: equal ones are often the same object. Names are kept and no arrays, as an inspector must not fill the
+    device.
+    """
+    if inputs is None:
+        return None
+    # all of them stay alive until the last is compared, so that no id comes up again
+    held = [(array, name) for array, name in arrays if hasattr(array, "shape") and hasattr(array, "dtype")]
+    names: defaultdict[int, deque[Name]] = defaultdict(deque)
+    for array, name in held:
+        names[id(array)].append(name)
+    return tuple(names[id(value)].popleft() if names.get(id(value)) else None for value in inputs)
+
+
+def rename(found: Found, names: Sequence[Name]) -> Sequence[Name]:
+    """The found name of each flat input, JAX's own name where there is none."""
+    if found is None or len(found) != len(names):
         return names
-    return distinct([known.get(id(value), name) for value, name in zip(inputs, names, strict=True)], names)
+    return distinct([known or name for known, name in zip(found, names, strict=True)], names)

@@ -19,15 +19,21 @@ import jax
 
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
+from donation_inspector.frameworks.nnx_names import (
+    arrays_of_all,
+    is_object,
+    loaded,
+    results_in_graph_mode,
+    results_in_tree_mode,
+)
+from donation_inspector.frameworks.versions import require
 from donation_inspector.xla import lowering
-from donation_inspector.xla.leaves import Name, key_path, leaves_with_path
+from donation_inspector.xla.leaves import Name
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import flat_inputs, trace
 
-
-def loaded() -> Any:
-    """The module `flax.nnx` where the user has imported it, else None."""
-    return sys.modules.get("flax.nnx")
+OLDEST = "0.12"
+"""The first flax whose `nnx.jit` is known here."""
 
 
 def is_wrapped(fn: Any) -> bool:
@@ -41,25 +47,35 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Low
     Raises:
         TraceError: as `lowering.lower`.
     """
+    require("flax", OLDEST)
     inputs = _flat_inputs(wrapper, args, kwargs)
     name = str(getattr(wrapper, "__name__", type(wrapper).__name__))
     staged = trace(wrapper, args, kwargs, name=name, inputs=inputs)
-    function = inspect.unwrap(wrapper)
-    known = naming.by_identity(
-        found
-        for argument, value in naming.bound_arguments(function, (*_partial_arguments(wrapper), *args), kwargs)
-        for found in arrays(argument, value)
-    )
+    found = naming.by_identity(inputs, arrays_of_all(_given(wrapper, args, kwargs)))
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
-        named = naming.rename(inputs, known, arguments)
+        named = naming.rename(found, arguments)
         return named, _result_names(wrapper, staged.traced, named, results)
 
     return lowering.from_stage(staged, rename)
 
 
-def _partial_arguments(wrapper: Any) -> tuple[Any, ...]:
-    return tuple(getattr(wrapper, "partial_args", ()))
+def _result_names(wrapper: Any, traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
+    """By the structure that `nnx.jit` returns, JAX's own names where this flax packs in another way."""
+    in_graph_mode = hasattr(wrapper, "_get_pure_args_kwargs")
+    try:
+        named = results_in_graph_mode if in_graph_mode else results_in_tree_mode
+        return named(traced, arguments, results)
+    except Exception:
+        return results
+
+
+def _given(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The arguments by name. `nnx.jit_partial` keeps no more of those it holds than a flat list."""
+    held: Any = getattr(wrapper, "partial_args", ())
+    if isinstance(held, list):
+        return [("partial_args", held), *((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()]
+    return naming.bound_arguments(inspect.unwrap(wrapper), (*held, *args), kwargs)
 
 
 def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...] | None:
@@ -79,52 +95,6 @@ def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
         return flat_inputs(wrapper.jitted_fn, tuple(args), kwargs)
     except Exception:
         return None
-
-
-def arrays(argument: str, value: Any) -> Iterator[tuple[Any, Name]]:
-    """Each array in one argument with its name: Variables by their path in the object that holds them."""
-    nnx = loaded()
-    for keys, leaf in leaves_with_path(value, is_leaf=_is_object):
-        if not _is_object(leaf):
-            yield leaf, Name(argument, key_path(keys))
-            continue
-        for path, node in nnx.iter_graph(leaf):
-            array = node.get_value() if isinstance(node, nnx.Variable) else node
-            for inner, part in leaves_with_path(array) if not _is_object(array) else ():
-                yield part, Name(argument, key_path(keys) + "".join(map(_step, path)) + key_path(inner))
-
-
-def _step(key: Any) -> str:
-    if isinstance(key, str) and key.isidentifier():
-        return f".{key}"
-    return f"[{key!r}]"
-
-
-def _is_object(value: Any) -> bool:
-    nnx = loaded()
-    return nnx is not None and isinstance(value, nnx.Variable | nnx.Pytree)
-
-
-def _result_names(wrapper: Any, traced: Any, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
-    """`nnx.jit` returns the changed arguments in the arguments' own structure, then what the function returns.
-
-    In tree mode it returns (what the function returns, the changed Variables).
-    """
-    if traced is None:
-        return results
-    changed = {
-        key_path(keys): name.path for (keys, _), name in zip(leaves_with_path(traced.args_info), arguments, strict=True)
-    }
-    returned, updates = ("[2]", "") if hasattr(wrapper, "_get_pure_args_kwargs") else ("[0]", "[1]")
-
-    def named(name: Name) -> Name:
-        if name.rest.startswith(returned):
-            return Name("", name.rest.removeprefix(returned) or "result")
-        if updates:
-            return Name("", "updates" + name.rest.removeprefix(updates))
-        return Name("", changed.get(name.rest, name.rest))
-
-    return [named(name) for name in results]
 
 
 @contextmanager
@@ -161,8 +131,8 @@ def _refused_by_nnx(error: TraceError) -> bool:
 def _refuse_objects(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     nnx = loaded()
     for argument, value in naming.bound_arguments(fn, args, kwargs):
-        for leaf in jax.tree.leaves(value, is_leaf=lambda v: _is_object(v) or isinstance(v, nnx.State)):
-            if _is_object(leaf):
+        for leaf in jax.tree.leaves(value, is_leaf=lambda v: is_object(v) or isinstance(v, nnx.State)):
+            if is_object(leaf):
                 raise TraceError(
                     f"{_name(fn)} takes an NNX object ({argument}: {type(leaf).__name__}) but is not jitted by "
                     "nnx.jit: jax.jit loses what the step changes in it. Decorate the step with @nnx.jit and inspect "
