@@ -14,7 +14,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from donation_inspector.xla import internals
+from donation_inspector.xla import exported_calls, internals
+
+
+@dataclass(frozen=True, eq=False)
+class Order:
+    """An order in which somebody hands JAX a user's flat arguments, and takes the flat results from it."""
+
+    arguments: tuple[int, ...]
+    """The index of the user's leaf at each of the flat arguments that JAX was given."""
+    results: tuple[int, ...]
+    """The index of the user's result at each of the flat results that JAX gives."""
+    returned: Any
+    """The `PyTreeDef` of what the user gets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +38,14 @@ class Facts:
     """
 
     module: Any
-    """jaxlib `ir.Module`, shared with JAX: never mutate it."""
+    """jaxlib `ir.Module`, shared with JAX: never mutate it. Calls of exported functions are laid open."""
     name: str
     dimensions: int
     tokens: int
     constants: tuple[Any, ...]
     references: tuple[Any, ...]
     """Closed-over `jax.Ref`s, appended to the arguments."""
+    order: Order
     kept: tuple[int, ...]
     """User leaf indices, in the order of the entry function's arguments."""
     in_avals: tuple[Any, ...]
@@ -55,7 +68,6 @@ class Facts:
     """All user leaves, dropped ones included."""
     leaf_donated: tuple[bool, ...]
     debug_info: Any
-    out_tree: Any
     compile_args: dict[str, Any]
     compiler_options: tuple[tuple[str, Any], ...]
 
@@ -78,8 +90,8 @@ def _references(
     return tuple(mutation.in_mut), tuple(aliases), result_reference
 
 
-def read_facts(lowered: jax.stages.Lowered) -> Facts:
-    """Read a lowering made by `jax.jit` (directly or behind a wrapper)."""
+def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts:
+    """Read a lowering made by `jax.jit` (directly or behind a wrapper); `order` None is the user's own."""
     stage: Any = lowered
     lowering: Any = stage._lowering
     args: dict[str, Any] = lowering.compile_args
@@ -87,15 +99,21 @@ def read_facts(lowered: jax.stages.Lowered) -> Facts:
     constants = tuple(getattr(lowering, "const_args", ()))
     references, forced, result_reference = _references(args["mut"], len(in_avals), len(out_avals))
     shape_poly = args["shape_poly_state"]
-    leaves: list[Any] = jax.tree.leaves(stage.args_info)
+    given: list[Any] = jax.tree.leaves(stage.args_info)
+    if order is None:
+        order = Order(tuple(range(len(given))), tuple(range(stage.out_tree.num_leaves)), stage.out_tree)
+    leaves = [leaf for _, leaf in sorted(zip(order.arguments, given, strict=True), key=lambda pair: pair[0])]
     return Facts(
-        module=lowering.stablehlo(),
+        module=exported_calls.laid_open(
+            lowering.stablehlo(), polymorphic=shape_poly is not None and shape_poly.uses_dim_vars
+        ),
         name=args["all_args_info"].debug_info.func_name,
         dimensions=0 if shape_poly is None else len(shape_poly.dim_vars),
         tokens=len(args["ordered_effects"]),
         constants=constants,
         references=references,
-        kept=tuple(sorted(i - len(constants) for i in args["kept_var_idx"] if i >= len(constants))),
+        order=order,
+        kept=tuple(order.arguments[i - len(constants)] for i in sorted(args["kept_var_idx"]) if i >= len(constants)),
         in_avals=in_avals,
         out_avals=out_avals,
         in_shardings=tuple(map(_logical_sharding, in_avals, args["in_shardings"])),
@@ -111,7 +129,6 @@ def read_facts(lowered: jax.stages.Lowered) -> Facts:
         leaf_avals=tuple(leaf._aval for leaf in leaves),
         leaf_donated=tuple(leaf.donated for leaf in leaves),
         debug_info=args["all_args_info"].debug_info,
-        out_tree=stage.out_tree,
         compile_args=args,
         compiler_options=tuple(lowering._compiler_options_kvs),
     )

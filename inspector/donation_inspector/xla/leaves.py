@@ -67,7 +67,8 @@ def result_names(facts: Facts) -> tuple[Name, ...]:
 
 
 def _numbered_results(facts: Facts) -> Any:
-    return internals.public_trees.tree_unflatten(facts.out_tree, range(facts.out_tree.num_leaves))
+    returned = facts.order.returned
+    return internals.public_trees.tree_unflatten(returned, range(returned.num_leaves))
 
 
 def leaves_with_path(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[tuple[tuple[Any, ...], Any]]:
@@ -96,7 +97,9 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
         )
         for index, (name, aval, donated) in enumerate(zip(arguments, facts.leaf_avals, facts.leaf_donated, strict=True))
     )
-    user_results = [i for i, reference in enumerate(facts.result_reference) if reference is None]
+    own = [i for i, reference in enumerate(facts.result_reference) if reference is None]
+    place = {leaf: i for leaf, i in zip(facts.order.results, own, strict=True)}
+    user_results = [place[leaf] for leaf in range(len(own))]
     returned = tuple(
         _leaf(
             index=index,
@@ -111,7 +114,8 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
         for index, (name, i) in enumerate(zip(results, user_results, strict=True))
     )
     # A framework that names the results anew returns a tree of its own, and its jit takes shardings in its own way.
-    tree = _literal(_numbered_results(facts)) if tuple(results) == result_names(facts) else None
+    own = [name.path for name in results] == [name.path for name in result_names(facts)]
+    tree = _literal(_numbered_results(facts)) if own else None
     return Signature(leaves, returned, *_implicit(facts, leaves, returned), facts.partitions, tree)
 
 

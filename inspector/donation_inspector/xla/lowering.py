@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from donation_inspector.errors import TraceError
+from donation_inspector.errors import DeletedError, TraceError
 from donation_inspector.signature import Donation, Signature
 from donation_inspector.xla import attributes, internals, notes, packing
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
@@ -76,7 +76,7 @@ class Lowered:
         """
         if self._traced is None or platform in self._facts.platforms:
             return self
-        staged = Stage(self.name, self._traced, None, self.inputs)
+        staged = Stage(self.name, self._traced, None, self.inputs, order=self._facts.order)
         return from_stage(staged, self._rename, platform)
 
     def jaxpr(self) -> str | None:
@@ -129,7 +129,7 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lowered = staged.lowered or attempt(staged.name, lower_stage, (staged, platform), {})
-    facts = read_facts(lowered)
+    facts = read_facts(lowered, staged.order)
     if not facts.leaf_avals and not facts.out_avals:
         raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
     names = argument_names(facts, lowered.args_info), result_names(facts)
@@ -155,16 +155,13 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
 
 
 def _refuse_deleted(signature: Signature, inputs: Sequence[Any]) -> None:
-    deleted = [
-        leaf.path
+    deleted = {
+        leaf.path: value
         for leaf, value in zip(signature.arguments, inputs, strict=True)
         if isinstance(value, jax.Array) and not isinstance(value, internals.Tracer) and value.is_deleted()
-    ]
+    }
     if deleted:
-        raise TraceError(
-            f"{', '.join(deleted)}: this array has been deleted, because an earlier call donated it. Pass what that "
-            "call returned, or jax.ShapeDtypeStruct(shape, dtype)."
-        )
+        raise DeletedError(list(deleted), list(deleted.values()))
 
 
 def _inputs(facts: Facts, given: tuple[Any, ...] | None) -> tuple[Any, ...]:
@@ -221,4 +218,6 @@ def decide(lowered: Lowered, leaves: frozenset[int]) -> Donation:
             f"jax {jax.__version__} pairs donated arguments in a way that is not known here, and a lowering cannot be "
             "lowered again. Give the function and its arguments, or what .trace() returned."
         )
-    return lower_again(traced, leaves, lowered._facts.platforms)  # pyright: ignore[reportPrivateUsage]
+    facts = lowered._facts  # pyright: ignore[reportPrivateUsage]
+    given = frozenset(argument for argument, leaf in enumerate(facts.order.arguments) if leaf in leaves)
+    return lower_again(traced, given, facts.platforms)

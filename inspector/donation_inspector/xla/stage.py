@@ -18,6 +18,7 @@ import numpy as np
 
 from donation_inspector.errors import DonationInspectorError, TraceError
 from donation_inspector.xla import explain, internals
+from donation_inspector.xla.facts import Order
 
 Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
@@ -34,7 +35,7 @@ class Stage:
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
     and by number as `args[0]`, None where unknown; `leaked` tells whether traced values stayed alive outside.
-    `order` has the index among `inputs` of each flat argument that JAX was given, None where they are the same.
+    `order` is the one in which JAX was given the user's flat arrays, None where that is the user's own.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Stage:
     said: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
     leaked: bool = False
-    order: tuple[int, ...] | None = None
+    order: Order | None = None
 
 
 def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:

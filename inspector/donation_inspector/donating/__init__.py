@@ -1,0 +1,46 @@
+"""`di.jit`: `jax.jit` with the pairing that one chooses, through public JAX API alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import jax
+
+from donation_inspector.donating.function import DonatingFunction as DonatingFunction
+from donation_inspector.donating.pairs import Pairs
+
+
+def jit(
+    fn: Callable[..., Any],
+    *,
+    pairs: Pairs | None = None,
+    donate_argnums: int | Iterable[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    **options: Any,
+) -> Any:
+    """`jax.jit`, but each donated argument hands its buffer to the result that `pairs` says.
+
+    `pairs` maps an argument to a result, each a flat index or a path as `Inspection.arguments` and `.results` have
+    them: `{"params['w']": "[0]['w']"}`, `{0: 2}`. A path may be that of a whole tree, whose leaves are then paired in
+    order: `{"params": "[0]"}`. None is `jax.jit`, which pairs the first donated argument of a shape and dtype with the
+    first result of them.
+
+    Without `donate_*` exactly what has a pair is donated, single leaves of an argument too. With it the arguments
+    that have no pair are donated after the others, as JAX pairs them. `options` are those of `jax.jit`; an argument
+    that `fn` does not use is kept, as with `keep_unused=True`, so that its buffer can be given.
+
+    Where whole arguments are donated, `trace`, `lower` and `eval_shape` are JAX's own. Where single leaves are, what
+    they give takes the same arguments, and JAX's own stage is its `.traced`, `.lowered` or `.compiled`.
+
+    Pairs that JAX can only make for some shardings are not refused: it leaves these to XLA. `assert_donated` tells.
+
+    Raises, when it is called, traced or lowered:
+      PathError: a path or index that the call does not have, or that `donate_*` leaves out.
+      TraceError: a pair of different shapes or dtypes; an argument or a result in two pairs.
+    """
+    choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
+    given = {**options, **{name: value for name, value in choices.items() if value is not None}}
+    if pairs is None:
+        return cast(Any, jax.jit)(fn, **given)
+    return DonatingFunction(fn, pairs, given)
