@@ -7,12 +7,16 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from donation_inspector import corpus as corpora
 from donation_inspector import differences, report
+from donation_inspector.answers import Comparison, Measurement
 from donation_inspector.applying import REAL_PASS
+from donation_inspector.bufferized.values import TARGET as MLIR
+from donation_inspector.bufferized.values import Bufferization
 from donation_inspector.cli import gate, terminal
 from donation_inspector.cli.program import Program, open_program
 from donation_inspector.inspection import Inspection
@@ -23,13 +27,15 @@ FOUND, INTERRUPTED = 3, 130
 def inspect(options: argparse.Namespace) -> int:
     """The report on one program."""
     inspection = _opened(options).inspection
-    targets: list[str | None] = [*([None] if options.compare else []), *(options.target or [])]
+    asked: list[str] = options.target or []
+    elsewhere = (target for target in asked if target != MLIR)
+    targets: list[str | None] = [*([None] if options.compare else []), *elsewhere]
     if options.fits and not targets:
         targets = [None]
-    if targets:
-        with terminal.progress("XLA compiles") as progress:
-            inspection.compare(targets, fits=options.fits, progress=progress)
-    return _report(inspection, options)
+    finished = not targets or _compare(inspection, targets, options.fits)
+    if finished and MLIR in asked:
+        finished = _bufferize(inspection)
+    return _report(inspection, options, finished)
 
 
 def measure(options: argparse.Namespace) -> int:
@@ -38,19 +44,21 @@ def measure(options: argparse.Namespace) -> int:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     program = _opened(options)
     inspection = program.inspection
-    with terminal.progress("XLA compiles") as progress:
-        inspection.compare(progress=progress)
-    if not _interrupted(inspection):
-        with terminal.progress(f"runs in fresh processes on {inspection.platform}") as progress:
-            inspection.measure(runs=options.runs, timeout=options.timeout, progress=progress)
-    return _report(inspection, options)
+    finished = _compare(inspection, [None]) and _measure(inspection, options.runs, options.timeout)
+    return _report(inspection, options, finished)
 
 
 def corpus(options: argparse.Namespace) -> int:
     """Pipelines on every program of a folder."""
     pipelines = options.pipeline or [REAL_PASS]
     with terminal.progress(f"corpus {options.folder}") as progress:
-        result = corpora.run(options.folder, pipelines, compile=not options.no_compile, progress=progress)
+        result = corpora.run(
+            options.folder,
+            pipelines,
+            compile=not options.no_compile,
+            bufferize=not (options.no_compile or options.no_mlir),
+            progress=progress,
+        )
     _write_json(options.json, result.to_dict)
     terminal.show([str(result)])
     return 0 if result.complete else 1
@@ -74,24 +82,51 @@ def _opened(options: argparse.Namespace) -> Program:
     return Program(inspection, opened.arguments)
 
 
-def _report(inspection: Inspection, options: argparse.Namespace) -> int:
+def _compare(inspection: Inspection, targets: Sequence[str | None], fits: str | None = None) -> bool:
+    """Compile for every target; False where Ctrl-C ended it, with what was finished by then."""
+    try:
+        with terminal.progress("XLA compiles") as progress:
+            answers = inspection.compare(targets, fits=fits, progress=progress)
+    except KeyboardInterrupt:
+        # several targets are ended with nothing said: what they finished is kept, and the rest is not started again
+        ended = threading.Event()
+        ended.set()
+        answers = inspection.compare(targets, fits=fits, cancel=ended)
+    return not any(_cancelled(answer) for answer in answers.values())
+
+
+def _measure(inspection: Inspection, runs: int, timeout: float) -> bool:
+    """Run the variants; False where Ctrl-C ended it."""
+    try:
+        with terminal.progress(f"runs in fresh processes on {inspection.platform}") as progress:
+            return not _cancelled(inspection.measure(runs=runs, timeout=timeout, progress=progress))
+    except KeyboardInterrupt:
+        return False
+
+
+def _bufferize(inspection: Inspection) -> bool:
+    """Run the pass's own IR; False where Ctrl-C ended it."""
+    with terminal.progress("MLIR bufferizes and runs") as progress:
+        return not _cancelled(inspection.compare(MLIR, progress=progress))
+
+
+def _cancelled(answer: Comparison | Measurement | Bufferization) -> bool:
+    return any(variant.status == "cancelled" for variant in answer.variants.values())
+
+
+def _report(inspection: Inspection, options: argparse.Namespace, finished: bool) -> int:
     blocks = report.blocks(inspection)
     if options.html:
         inspection.to_html(options.html)
     _write_json(options.json, inspection.to_dict)
     terminal.show(blocks)
-    if _interrupted(inspection):
+    if not finished:
+        print("donation-inspector: interrupted, the rest is left out.", file=sys.stderr)
         return INTERRUPTED
     found = gate.findings(inspection, options.fail_on or ())
     for line in found:
         print(f"donation-inspector: --fail-on {line}", file=sys.stderr)
     return FOUND if found else 0
-
-
-def _interrupted(inspection: Inspection) -> bool:
-    """Whether Ctrl-C ended what was compiled or run: what was finished before is in the answers."""
-    answers = [*inspection.comparisons.values(), *filter(None, [inspection.measurement])]
-    return any(variant.status == "cancelled" for answer in answers for variant in answer.variants.values())
 
 
 def _write_json(path: pathlib.Path | None, value: Callable[[], dict[str, Any]]) -> None:

@@ -63,7 +63,7 @@ def open_program(named: str, arguments: str | None) -> Program:
         where, _, what = arguments.rpartition(":")
         given = _named(where or module, what)
         if callable(given):
-            given = _users_own(f"{arguments}()", "cannot be called", given)
+            given = _users_own(f"{arguments}()", "fails", given)
     args, kwargs = _read(given, arguments)
     _check(fn, named, args, kwargs, arguments)
     return Program(opening.inspect(fn, *args, **kwargs), given)
@@ -86,9 +86,9 @@ def _named(module: str, name: str) -> Any:
 
 
 def _imported(module: str) -> Any:
+    _importable_from(pathlib.Path.cwd())
     if module.endswith(".py") or os.sep in module:
         return _imported_file(pathlib.Path(module))
-    _importable_from(pathlib.Path.cwd())
     return _imported_name(module, module)
 
 

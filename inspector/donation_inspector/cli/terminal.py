@@ -40,6 +40,9 @@ _SIZES = frozenset(
     | {"before", "after", "change"}
 )
 _SIZE = re.compile(r"|[-+]?[\d.]+ ([kKMGTPE]?B|%)|under 1 %|unknown")
+_GAP = 2
+_PROSE = 36
+"""Characters below which a column of sentences is no longer read."""
 _SEVERITIES = {"error:": "bold red", "warning:": "yellow", "note:": "dim"}
 
 
@@ -52,7 +55,7 @@ def show(blocks: Sequence[Block]) -> None:
 
     console = Console(highlight=False, markup=False, emoji=False)
     for block in blocks:
-        for part in _drawn(block):
+        for part in _drawn(block, console.width):
             console.print(part)
 
 
@@ -80,11 +83,11 @@ def progress(title: str) -> Generator[Progress]:
 # ---- blocks as Rich draws them
 
 
-def _drawn(block: Block) -> list[RenderableType]:
+def _drawn(block: Block, width: int) -> list[RenderableType]:
     from rich.text import Text
 
     if isinstance(block, Table):
-        return _table(block)
+        return _table(block, width)
     if not isinstance(block, str):
         return [Text.assemble(*((part.text, "bold" if part.strong else "") for part in block))]
     line, severity = Text(block), block.split(" ", 1)[0]
@@ -93,19 +96,39 @@ def _drawn(block: Block) -> list[RenderableType]:
     return [line]
 
 
-def _table(table: Table) -> list[RenderableType]:
+def _table(table: Table, width: int) -> list[RenderableType]:
     """The table, and below it the rows whose last cell runs free of the columns."""
     from rich import table as rich_tables
     from rich.text import Text
 
     whole = [row for row in table.rows if len(row) == len(table.header)]
-    drawn = rich_tables.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    before_last = sum(max(map(len, column)) + _GAP for column in list(zip(table.header, *whole, strict=True))[:-1])
+    longest = max((len(row[-1]) for row in whole), default=0)
+    if before_last + min(longest, _PROSE) > width:
+        return _stacked(table)
+    drawn = rich_tables.Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
     for number, name in enumerate(table.header):
         sizes = name in _SIZES and all(_SIZE.fullmatch(row[number]) for row in whole)
-        drawn.add_column(name, justify="right" if sizes else "left", no_wrap=sizes, overflow="fold")
+        drawn.add_column(name, justify="right" if sizes else "left", overflow="fold")
     for row in whole:
         drawn.add_row(*(_cell(name, cell) for name, cell in zip(table.header, row, strict=True)))
     return [drawn, *(Text("  ".join(row)) for row in table.rows if len(row) != len(table.header))]
+
+
+def _stacked(table: Table) -> list[RenderableType]:
+    """For a terminal that is too narrow for the columns: a row is its first cell, with the others named below it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    drawn: list[RenderableType] = []
+    for first, *others in table.rows:
+        drawn.append(Text.assemble((f"{table.header[0]} ", "dim"), first or "…"))
+        for name, cell in zip(table.header[1:], others, strict=False):
+            if cell:
+                drawn.append(
+                    Padding(Text.assemble((f"{name} ", "dim"), _cell(name, cell)), (0, 0, 0, _GAP), expand=False)
+                )
+    return drawn
 
 
 def _cell(column: str, cell: str) -> Text:
