@@ -17,6 +17,8 @@ from donation_inspector.magic import MagicError, Request, call_of, evaluate, par
     [
         ("f(x, y)", Request("f(x, y)")),
         ("p, s = f(x)", Request("p, s = f(x)")),
+        ("", Request("")),
+        ("--compare", Request("", compare=True)),
         ("--compare f(x)", Request("f(x)", compare=True)),
         ("--measure --compare f(x)", Request("f(x)", compare=True, measure=True)),
         ("--donate params --donate opt_state f(x)", Request("f(x)", donate=("params", "opt_state"))),
@@ -34,8 +36,6 @@ def test_options_come_first_and_the_rest_is_code(line: str, expected: Request) -
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("", "needs a call"),
-        ("--compare", "needs a call"),
         ("--mesure f(x)", "did you mean --measure"),
         ("--donate", "--donate needs a value"),
         ("--compare=1 f(x)", "--compare takes no value"),

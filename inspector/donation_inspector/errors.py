@@ -3,6 +3,12 @@
 Each message is written for the person who reads it in a notebook: what went wrong, where, the values, what to do.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_NAMED = 4
+
 
 class DonationInspectorError(Exception):
     """Base of every error that the inspector raises on purpose."""
@@ -14,6 +20,18 @@ class DonationInspectorError(Exception):
 
 class TraceError(DonationInspectorError):
     """The function cannot be traced or lowered, or its arguments are not what JAX takes."""
+
+
+class DeletedError(TraceError):
+    """Arguments whose buffers are gone, at `paths`; `arrays` are the deleted arrays, `by` tells who donated them."""
+
+    def __init__(self, paths: Sequence[str], arrays: Sequence[object], by: str | None = None) -> None:
+        self.paths, self.arrays = tuple(paths), tuple(arrays)
+        named = ", ".join(self.paths[:_NAMED])
+        more = f" and {len(self.paths) - _NAMED} more" if len(self.paths) > _NAMED else ""
+        what = "this array has been deleted" if len(self.paths) == 1 else "these arrays have been deleted"
+        told = ", because an earlier call donated it. Pass what that call returned" if by is None else f". {by}"
+        super().__init__(f"{named}{more}: {what}{told.removesuffix('.')}. Or give jax.ShapeDtypeStruct(shape, dtype).")
 
 
 class PathError(DonationInspectorError):

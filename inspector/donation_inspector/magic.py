@@ -5,7 +5,8 @@ Options come first:
     %donation [--donate PATH] [--keep PATH] [--pipeline P] [--target T] [--fits SIZE] [--compare] [--measure] f(x, y)
     %donation params, state = f(params, state)
 
-`%%donation` takes the same with the call in the cell, over as many lines as it needs.
+`%%donation` takes the same with the call in the cell, over as many lines as it needs. Without a call, in the cell after
+an exception, the jitted call that raised it is looked at.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class MagicError(DonationInspectorError):
 
 @dataclass(frozen=True)
 class Request:
-    """One parsed `%donation` line: its options and the code of a call."""
+    """One parsed `%donation` line: its options and the code of a call, empty for the call that raised last."""
 
     code: str
     donate: tuple[str, ...] = ()
@@ -54,7 +55,7 @@ def parse(line: str) -> Request:
     """Split options from code.
 
     Raises:
-      MagicError: an unknown option, an option without its value, or no code at all.
+      MagicError: an unknown option, or an option without its value.
     """
     values: dict[str, list[str]] = {name: [] for name in _WITH_VALUE}
     flags: set[str] = set()
@@ -75,8 +76,6 @@ def parse(line: str) -> Request:
             near = difflib.get_close_matches(name, (*_WITH_VALUE, *_FLAGS), 1)
             hint = f"; did you mean --{near[0]}?" if near else ""
             raise MagicError(f"--{name} is no option of %donation{hint} Usage: {_USAGE}")
-    if not rest.strip():
-        raise MagicError(f"%donation needs a call to look at: {_USAGE}")
     return Request(
         code=rest.strip(),
         donate=tuple(values["donate"]),
@@ -148,21 +147,49 @@ class DonationMagics(Magics):
         from donation_inspector.opening import inspect
 
         request = parse(line if cell is None else f"{line} {cell}")
+        if not request.code:
+            return _after_error(request)
         # In a function, IPython gives its locals apart.
         namespace: dict[str, Any] = {**cast(Any, self.shell).user_ns, **(local_ns or {})}
         fn, args, kwargs = evaluate(call_of(request.code), namespace)
-        inspection = inspect(fn, *args, **kwargs)
-        if request.donate:
-            inspection = inspection.donate(*request.donate)
-        if request.keep:
-            inspection = inspection.keep(*request.keep)
-        if request.pipeline is not None:
-            inspection = inspection.with_pipeline(request.pipeline)
-            inspection.apply()
-        if len(request.targets) > 1:
-            inspection.compare(request.targets, fits=request.fits)
-        elif request.targets or request.fits or request.compare or request.measure:
-            inspection.compare(*request.targets, fits=request.fits)
-        if request.measure:
-            inspection.measure()
-        return inspection
+        return _as_asked(inspect(fn, *args, **kwargs), request)
+
+
+def _as_asked(inspection: Inspection, request: Request) -> Inspection:
+    """With what the options ask for."""
+    if request.donate:
+        inspection = inspection.donate(*request.donate)
+    if request.keep:
+        inspection = inspection.keep(*request.keep)
+    if request.pipeline is not None:
+        inspection = inspection.with_pipeline(request.pipeline)
+        inspection.apply()
+    if len(request.targets) > 1:
+        inspection.compare(request.targets, fits=request.fits)
+    elif request.targets or request.fits or request.compare or request.measure:
+        inspection.compare(*request.targets, fits=request.fits)
+    if request.measure:
+        inspection.measure()
+    return inspection
+
+
+def _after_error(request: Request) -> Inspection:
+    """The call that raised last, inspected; what was found is printed.
+
+    Raises:
+      MagicError: nothing was raised.
+      TraceError: the call cannot be had back; the message says what to type.
+    """
+    from donation_inspector.recovering import last_error, recover
+
+    error = last_error()
+    if error is None:
+        raise MagicError(f"%donation needs a call to look at, or an error before it: {_USAGE}")
+    try:
+        recovered = recover(error)
+        inspection = recovered.inspect()
+        print(recovered.told)
+        return _as_asked(inspection, request)
+    except DonationInspectorError as refused:
+        # what was raised first stays within reach of the next try
+        raise refused from error

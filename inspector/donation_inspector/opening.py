@@ -5,8 +5,9 @@ from __future__ import annotations
 import pathlib
 from typing import Any
 
-from donation_inspector import saved
+from donation_inspector import earlier_calls, saved
 from donation_inspector.bufferizing import mlir_target
+from donation_inspector.errors import DeletedError
 from donation_inspector.inspection import Inspection
 from donation_inspector.origins import FromFile, FromFunction
 from donation_inspector.subject import Subject
@@ -24,7 +25,11 @@ def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
     Raises:
       TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.
     """
-    return Inspection(Subject(FromFunction(fn, args, kwargs)))
+    try:
+        return Inspection(Subject(FromFunction(fn, args, kwargs)))
+    except DeletedError as error:
+        told = earlier_calls.find(error.arrays, earlier_calls.notebook()).told
+        raise DeletedError(error.paths, error.arrays, told) from None
 
 
 def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:

@@ -25,22 +25,30 @@ def outermost(jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], fra
 
     `frame` is the Python frame that called `jitted`. No framework offers a way from the inner call to the outer one.
     """
+    found = None if frame is None else called_in(frame)
+    if found is None:
+        return MadeCall(jitted, args, kwargs, _module(frame))
+    wrapper = found.function
+    inner = wrapper.jitted_fn if nnx.is_wrapped(wrapper) else wrapper._cached
+    return found if getattr(inner, "_fun", None) is jitted._fun else MadeCall(jitted, args, kwargs, _module(frame))
+
+
+def called_in(frame: FrameType) -> MadeCall | None:
+    """The `nnx.jit` or `eqx.filter_jit` call that a frame of these carries out; None for any other frame."""
     module = _module(frame)
     # Reading a frame's variables makes it hold their values: only a framework's frame, which ends with the call.
-    held = frame.f_locals if frame is not None and module.startswith(("equinox.", "flax.nnx")) else {}
+    held = frame.f_locals if module.startswith(("equinox.", "flax.nnx")) else {}
     if "jit_wrapper" in held:
-        wrapper = held["jit_wrapper"]
-        inner, given = wrapper._cached, tuple(held["args"])
-    elif nnx.is_wrapped(held.get("self")):
+        wrapper, given = held["jit_wrapper"], tuple(held["args"])
+    elif nnx.is_wrapped(held.get("self")) and "args" in held:
         wrapper = held["self"]
-        inner, given = wrapper.jitted_fn, _without_partial(wrapper, tuple(held["args"]))
+        given = _without_partial(wrapper, tuple(held["args"]))
     else:
-        return MadeCall(jitted, args, kwargs, module)
-    if getattr(inner, "_fun", None) is not jitted._fun:
-        return MadeCall(jitted, args, kwargs, module)
-    while frame is not None and _module(frame) == module:
-        frame = frame.f_back
-    return MadeCall(wrapper, given, held["kwargs"], _module(frame))
+        return None
+    above: FrameType | None = frame
+    while above is not None and _module(above) == module:
+        above = above.f_back
+    return MadeCall(wrapper, given, held["kwargs"], _module(above))
 
 
 def _module(frame: FrameType | None) -> str:

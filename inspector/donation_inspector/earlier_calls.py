@@ -1,0 +1,197 @@
+"""Which call donated an array that is gone: read off the code that was run, never by running any of it.
+
+Nothing in JAX remembers who donated. What is known: the code of the notebook's cells and of the files that an exception
+went through, what each name in it is bound to now, and what a jitted function donates.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from donation_inspector.expressions import NotReadable, read
+from donation_inspector.frameworks import donates, shapes
+
+
+@dataclass(frozen=True)
+class Source:
+    """Code that was run: `place` is "cell [4]" or a file's name, `scope` what its names are bound to."""
+
+    place: str
+    code: str
+    tree: ast.Module
+    scope: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class DonatingCall:
+    """A call, as it stands in the code, that gives arguments away.
+
+    `gone` are the arrays that were asked about and that its arguments hold; `given` the donated arguments as written,
+    those alone that hold some where any does.
+    `always` tells that it stands outside of functions and branches, so that it ran when its code did.
+    """
+
+    source: Source
+    node: ast.Call
+    given: tuple[str, ...]
+    gone: tuple[Any, ...]
+    always: bool
+
+    @property
+    def place(self) -> str:
+        """`cell [4], line 2`."""
+        return f"{self.source.place}, line {self.node.lineno}"
+
+    @property
+    def function(self) -> str:
+        """The function as the call names it."""
+        return ast.unparse(self.node.func)
+
+
+def parsed(place: str, code: str, scope: Mapping[str, Any]) -> Source | None:
+    """Code as a `Source`; None where it is no Python."""
+    try:
+        return Source(place, code, ast.parse(code), scope)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def notebook() -> list[Source]:
+    """The cells that the running IPython shell ran, oldest first; none outside of IPython."""
+    ipython = sys.modules.get("IPython")
+    shell: Any = None if ipython is None else ipython.get_ipython()
+    if shell is None:
+        return []
+    scope: dict[str, Any] = shell.user_ns
+    cells = enumerate(scope.get("In", ()))
+    return [one for number, code in cells if code and (one := parsed(f"cell [{number}]", code, scope)) is not None]
+
+
+def donating(sources: Iterable[Source], gone: Sequence[Any]) -> list[DonatingCall]:
+    """Every call in the code that donates something, in the order of the code."""
+    return [call for source in sources for call in _calls(source, {id(array): array for array in gone})]
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What is known of who donated: the call, where one was found, and a sentence or two; both None for nothing."""
+
+    call: DonatingCall | None = None
+    told: str | None = None
+
+
+def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None = None) -> Finding:
+    """Which call donated these arrays.
+
+    `failed` is the call that could not take them. It may itself be the one, when it ran before.
+    """
+    calls = donating(sources, gone)
+    # outside of loops and functions a call of one cell runs once, and one that failed has donated nothing
+    holding = [call for call in calls if call.gone and not (call.always and call.node is failed)]
+    since, sure = _since_bound(holding, sources, failed)
+    if since:
+        # one that came later would itself have failed
+        call = min(since, key=lambda one: (one.node is failed, not one.always))
+        sure = sure and (call.always or len(since) == 1) and len(call.gone) == len(gone)
+        where = "by this same call, when it ran before" if call.node is failed else f"by the call in {call.place}"
+        how = "" if sure else "most likely "
+        verb = "was" if len(call.given) == 1 else "were"
+        return Finding(
+            call,
+            f"{', '.join(call.given)} {verb} {how}donated to {call.function} {where}: use what it returned "
+            "in its place.",
+        )
+    others = {call.function: call for call in calls if call.node is not failed}
+    if not others:
+        return Finding()
+    listed = [f"{call.function} donates {', '.join(call.given)} ({call.place})" for call in others.values()]
+    return Finding(None, f"Which call donated it is not known. Calls here that donate: {'; '.join(listed[-3:])}.")
+
+
+def _since_bound(
+    calls: Sequence[DonatingCall], sources: Sequence[Source], failed: ast.Call | None
+) -> tuple[list[DonatingCall], bool]:
+    """The calls that come after the code that last bound the names they pass, before `failed`; whether that is sure.
+
+    All of them, and unsure, where none does.
+    """
+    order = {id(source): number for number, source in enumerate(sources)}
+
+    def at(source: Source, node: ast.expr) -> tuple[int, int, int]:
+        return order[id(source)], node.lineno, node.col_offset
+
+    ends = [at(one, failed) for one in sources if failed is not None and failed in ast.walk(one.tree)]
+    end = ends[0] if ends else (len(sources), 0, 0)
+    roots = {one.partition("[")[0].partition(".")[0] for call in calls for one in call.given}
+    bound = [
+        at(source, node)
+        for source in sources
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in roots
+    ]
+    last = max((place for place in bound if place <= end), default=(-1, 0, 0))
+    since = [
+        call
+        for call in calls
+        if at(call.source, call.node) > last and (not call.always or at(call.source, call.node) <= end)
+    ]
+    return since or list(calls), bool(since)
+
+
+def _calls(source: Source, wanted: Mapping[int, Any]) -> Iterator[DonatingCall]:
+    for node, always in _walk(source.tree, True):
+        if not isinstance(node, ast.Call):
+            continue
+        try:
+            function = read(node.func, source.scope)
+        except NotReadable:
+            continue
+        if not donates.is_step(function):
+            continue
+        found = _donated(node, function, source.scope)
+        if found:
+            held = [(text, [array for array in shapes.arrays(value) if id(array) in wanted]) for text, value in found]
+            given = [text for text, arrays in held if arrays] or [text for text, _ in found]
+            gone = {id(array): array for _, arrays in held for array in arrays}
+            yield DonatingCall(source, node, tuple(given), tuple(gone.values()), always)
+
+
+@dataclass(frozen=True, eq=False)
+class _Argument:
+    written: str
+    value: Any
+
+
+def _donated(node: ast.Call, function: Any, scope: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The donated arguments of a call: as written, with what they are bound to now (None where it cannot be read)."""
+    if any(isinstance(one, ast.Starred) for one in node.args):
+        return []
+    positional = [_argument(one, scope) for one in node.args]
+    named = {one.arg: _argument(one.value, scope) for one in node.keywords if one.arg is not None}
+    found: list[tuple[str, Any]] = []
+    for one in donates.donated(function, positional, named):
+        if isinstance(one, _Argument):
+            found.append((one.written, one.value))
+        elif isinstance(node.func, ast.Attribute):
+            found.append((ast.unparse(node.func.value), one))
+    return found
+
+
+def _argument(node: ast.expr, scope: Mapping[str, Any]) -> _Argument:
+    try:
+        return _Argument(ast.unparse(node), read(node, scope))
+    except NotReadable:
+        return _Argument(ast.unparse(node), None)
+
+
+_NOT_ALWAYS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.If, ast.Try, ast.While, ast.For, ast.ClassDef)
+
+
+def _walk(node: ast.AST, always: bool) -> Iterator[tuple[ast.AST, bool]]:
+    yield node, always
+    for child in ast.iter_child_nodes(node):
+        yield from _walk(child, always and not isinstance(node, _NOT_ALWAYS))

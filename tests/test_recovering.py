@@ -1,0 +1,299 @@
+"""Bare `%donation` after an error: the call is found again, deleted arrays by their shapes, and who donated them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from donation_inspector.inspection import Inspection
+from donation_inspector.recovering import recover
+
+SET_UP = """
+import equinox as eqx, jax, jax.numpy as jnp, optax
+from flax import nnx
+
+def train_step(params, x):
+    return jax.tree.map(lambda w: w * 2, params), x.sum()
+
+step = jax.jit(train_step, donate_argnames="params")
+look = jax.jit(lambda params: params["w"] + 1)
+huge = jax.jit(lambda x: jnp.cumsum(jnp.broadcast_to(x, (1 << 20, x.size)), axis=1))
+params, x = {"w": jnp.ones(4), "b": jnp.ones(2)}, jnp.ones(3)
+"""
+
+
+class Notebook:
+    """An IPython shell in this process; its cells are numbered from 1, the set-up is cell [1]."""
+
+    def __init__(self) -> None:
+        self.shell = InteractiveShell.instance()
+        self.shell.run_cell("%load_ext donation_inspector")
+        assert self.run(SET_UP) is None
+
+    def run(self, cell: str) -> BaseException | None:
+        """What the cell raised."""
+        result = self.shell.run_cell(cell, store_history=True)
+        return result.error_in_exec or result.error_before_exec
+
+    def donation(self, line: str = "%donation") -> Inspection:
+        result = self.shell.run_cell(line, store_history=True)
+        result.raise_error()
+        assert isinstance(result.result, Inspection)
+        return result.result
+
+    def refused(self, line: str = "%donation") -> str:
+        error = self.run(line)
+        assert error is not None
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebook]:
+    for name in ("last_value", "last_exc", "last_type", "last_traceback"):
+        monkeypatch.delattr(sys, name, raising=False)
+    yield Notebook()
+    InteractiveShell.clear_instance()
+
+
+def paths(inspection: Inspection) -> list[str]:
+    return [argument.path for argument in inspection.arguments]
+
+
+PARAMS = ["params['b']", "params['w']"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told", "arguments"),
+    [
+        pytest.param(
+            ["step(params, x)", "y = 1\nstep(params, x)"],
+            "ValueError in cell [3], line 2 came out of `step(params, x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays).\n"
+            "params was donated to step by the call in cell [2], line 1: use what it returned in its place.\n",
+            [*PARAMS, "x"],
+            id="JAX dispatched it without Python",
+        ),
+        pytest.param(
+            ["step(params, x)", "look(params)"],
+            "RuntimeError in cell [3], line 1 came out of `look(params)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays).\n"
+            "params was donated to step by the call in cell [2], line 1: use what it returned in its place.\n",
+            PARAMS,
+            id="a frame of JAX's holds it",
+        ),
+        pytest.param(
+            ["step(params, x)", "params = {'w': jnp.ones(4)}\nfor _ in range(3):\n    new, loss = step(params, x)"],
+            "ValueError in cell [3], line 3 came out of `step(params, x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params.\n"
+            "params was donated to step by this same call, when it ran before: use what it returned in its place.\n",
+            ["params['w']", "x"],
+            id="in a loop, after it was bound anew",
+        ),
+        pytest.param(
+            ["def fit(mine):\n    for _ in range(2):\n        step(params=mine, x=x)\nfit({'w': jnp.ones(4)})"],
+            "ValueError in cell [2], line 3 came out of `step(params=mine, x=x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (given as mine).\n"
+            "mine was donated to step by this same call, when it ran before: use what it returned in its place.\n",
+            ["params['w']", "x"],
+            id="in a function, by keyword",
+        ),
+        pytest.param(
+            ["old = params\nparams, _ = step(params, x)", "step(old, x)"],
+            "ValueError in cell [3], line 1 came out of `step(old, x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays, given as old).\n"
+            "Which call donated it is not known. Calls here that donate: step donates params (cell [2], line 2).\n",
+            [*PARAMS, "x"],
+            id="under another name",
+        ),
+        pytest.param(
+            ["step(params, x)", "params['w'] + 1"],
+            "RuntimeError in cell [3], line 1: params['w'] has been deleted.\n"
+            "params was donated to step by the call in cell [2], line 1: use what it returned in its place.\n"
+            "This is that call, inspected.\n",
+            [*PARAMS, "x"],
+            id="outside of any jitted function",
+        ),
+        pytest.param(
+            ["both = jax.jit(lambda a, b: (a + 1, b + 1), donate_argnums=(0, 1))\nboth(x, x)"],
+            "JaxRuntimeError in cell [2], line 2 came out of `both(x, x)`; this is that call, inspected.\n",
+            ["a", "b"],
+            id="one array donated twice",
+        ),
+        pytest.param(
+            ["many = jnp.ones(1 << 24)\njax.block_until_ready(huge(many))"],
+            "JaxRuntimeError in cell [2], line 2 came out of `huge(many)`; this is that call, inspected.\n",
+            ["x"],
+            id="out of memory",
+        ),
+        pytest.param(
+            [
+                "step(params, x)",
+                "try:\n    step(params, x)\nexcept ValueError as error:\n    raise SystemError('mine') from error",
+            ],
+            "ValueError in cell [3], line 2 came out of `step(params, x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays).\n"
+            "params was donated to step by the call in cell [2], line 1: use what it returned in its place.\n",
+            [*PARAMS, "x"],
+            id="raised again as another error",
+        ),
+    ],
+)
+def test_the_call_that_raised_is_inspected(
+    notebook: Notebook, capsys: pytest.CaptureFixture[str], cells: list[str], told: str, arguments: list[str]
+) -> None:
+    *before, last = cells
+    assert [notebook.run(cell) for cell in before] == [None] * len(before)
+    assert notebook.run(last) is not None
+    capsys.readouterr()
+    inspection = notebook.donation()
+    assert capsys.readouterr().out.startswith(told)
+    assert paths(inspection) == arguments
+
+
+@pytest.mark.parametrize("mode", ["off", "tracebackhide", "remove_frames", "quiet_remove_frames"])
+def test_however_jax_shows_its_tracebacks(notebook: Notebook, mode: str) -> None:
+    before = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", mode)
+    try:
+        assert notebook.run("step(params, x)") is None
+        assert notebook.run("look(params)") is not None
+    finally:
+        jax.config.update("jax_traceback_filtering", before)
+    assert paths(notebook.donation()) == PARAMS
+
+
+def test_arguments_that_were_made_in_the_call_are_there_where_jax_holds_them(notebook: Notebook) -> None:
+    assert notebook.run("step(params, x)") is None
+    assert notebook.run("jax.jit(train_step)(params, jnp.ones(5))") is not None
+    inspection = notebook.donation()
+    assert {argument.path: argument.shape for argument in inspection.arguments}["x"] == (5,)
+
+
+FLAX = """
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        self.linear = nnx.Linear(3, 3, rngs=rngs)
+
+@nnx.jit
+def fit(model, opt, x):
+    gradients = nnx.grad(lambda m: m.linear(x).sum())(model)
+    opt.update(model, gradients)
+
+model = Net(nnx.Rngs(0))
+opt = nnx.Optimizer(model, optax.sgd(0.1, 0.9), wrt=nnx.Param)
+kernel = model.linear.kernel.get_value()
+take = jax.jit(lambda kernel: kernel + 1, donate_argnums=0)
+take(kernel)
+"""
+
+
+def test_a_model_of_nnx_is_seen_by_shape_and_left_as_it_is(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run(FLAX) is None
+    assert notebook.run("fit(model, opt, jnp.ones((2, 3)))") is not None
+    inspection = notebook.donation()
+    told = capsys.readouterr().out
+    assert "Deleted by now, and seen by shape alone: model (1 of 2 arrays)." in told
+    assert "kernel was donated to take by the call in cell [2], line 14" in told
+    shapes = {argument.path: argument.shape for argument in inspection.arguments}
+    assert shapes["model.linear.kernel"] == (3, 3)
+    assert shapes["x"] == (2, 3)
+    assert notebook.shell.user_ns["model"].linear.kernel.get_value() is notebook.shell.user_ns["kernel"]
+
+
+EQUINOX = """
+class Net(eqx.Module):
+    w: jax.Array
+    @eqx.filter_jit(donate="all")
+    def scale(self, by):
+        return self.w * by.sum(), by
+net = Net(jnp.ones(3))
+"""
+
+
+def test_a_method_of_equinox_gives_its_object_away(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run(EQUINOX) is None
+    assert notebook.run("net.scale(jnp.ones(2))") is None
+    assert notebook.run("net.scale(jnp.ones(2))") is not None
+    inspection = notebook.donation()
+    assert paths(inspection) == ["self.w", "by"]
+    assert "net was donated to net.scale by the call in cell [3], line 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([], "MagicError: %donation needs a call to look at, or an error before it: %donation [--donate PATH]"),
+        (
+            ["1 / 0"],
+            "TraceError: ZeroDivisionError in cell [2], line 1 did not come out of a jitted call that can be found. "
+            "Write the call, as in `%donation train_step(params, batch)`; it is traced, never run.",
+        ),
+        (
+            ["step(params, x)\nstep(params, jnp.ones(3))"],
+            "TraceError: ValueError in cell [2], line 2 came out of `step(params, jnp.ones(3))`. Its argument "
+            "`jnp.ones(3)` is gone, and would have to be computed again. Put it into a variable, and write the call "
+            "with that: `%donation step(…)`. It is traced, never run.",
+        ),
+        (
+            ["late = huge(jnp.ones(1 << 24))\nlate.block_until_ready()"],
+            "TraceError: JaxRuntimeError in cell [2], line 2 did not come out of a jitted call that can be found. JAX "
+            "runs calls in the background, so that an error may come up at a later line. To look at the call before "
+            "it: `%donation huge(jnp.ones(1 << 24))`.",
+        ),
+        (
+            ["old = params['w']\nparams, _ = step(params, x)\nold + 1"],
+            "TraceError: RuntimeError in cell [2], line 3: old has been deleted. Which call donated it is not known. "
+            "Calls here that donate: step donates params (cell [2], line 2). Write the call, as in `%donation "
+            "train_step(params, batch)`: what is deleted can be given as jax.ShapeDtypeStruct(shape, dtype).",
+        ),
+    ],
+)
+def test_what_cannot_be_recovered_is_one_message(notebook: Notebook, cells: list[str], words: str) -> None:
+    for cell in cells:
+        notebook.run(cell)
+    assert notebook.refused().startswith(words)
+
+
+def test_after_a_refusal_the_first_error_is_still_looked_at(notebook: Notebook) -> None:
+    notebook.run("step(params, x)")
+    notebook.run("step(params, x)")
+    assert "There is no target" in notebook.refused("%donation --target moon")
+    assert paths(notebook.donation()) == [*PARAMS, "x"]
+
+
+def test_nothing_of_the_users_runs_again(notebook: Notebook) -> None:
+    notebook.run(
+        "ran = []\n"
+        "class Data:\n"
+        "    @property\n"
+        "    def batch(self): ran.append('property'); return x\n"
+        "    def __getitem__(self, i): ran.append('item'); return x\n"
+        "data = Data()\n"
+        "step(params, x)"
+    )
+    for code in ("data.batch", "data[0]"):
+        assert notebook.run(f"step(params, {code})") is not None
+        notebook.shell.user_ns["ran"].clear()
+        assert f"Its argument `{code}` is gone" in notebook.refused()
+    assert notebook.shell.user_ns["ran"] == []
+
+
+def test_a_deleted_argument_of_an_inspection_says_who_donated_it(notebook: Notebook) -> None:
+    notebook.run("step(params, x)")
+    for cell in ("%donation look(params)", "import donation_inspector as di\ndi.inspect(look, params)"):
+        assert notebook.refused(cell) == (
+            "DeletedError: params['b'], params['w']: these arrays have been deleted. params was donated to step by the "
+            "call in cell [2], line 1: use what it returned in its place. Or give jax.ShapeDtypeStruct(shape, dtype)."
+        )
+
+
+def test_a_compile_that_failed_is_the_program_that_was_to_be_compiled() -> None:
+    lowered = jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((4,), "float32"))
+    with pytest.raises(Exception, match="no_such_option") as raised:
+        lowered.compile({"no_such_option": True})
+    assert recover(raised.value).function is lowered
