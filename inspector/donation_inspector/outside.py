@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -39,7 +40,7 @@ class LiveArray:
 
 @dataclass(frozen=True)
 class Outside:
-    """The live arrays that are no arguments of an Inspection, most bytes first: a moment's view that holds none of them.
+    """The live arrays that are no arguments of an Inspection, most bytes first: one moment's view that holds no array.
 
     `known` is False where this process has no device of the program's platform, so that nothing can be said.
     `complete` is False where there are so many Python objects that not all were looked at for names.
@@ -70,12 +71,16 @@ class Outside:
             return "What else fills the device is unknown: this process has no device of the program's platform."
         if not self.arrays and not self.unplaced:
             return "Nothing else is alive on the device: every live array is an argument of this call."
-        named = Counter[str]()
+        sizes, members = Counter[str](), Counter[str]()
         for array in self.arrays:
-            named[array.path or NO_VARIABLE] += array.nbytes
-        parts = [f"{path} {format_bytes(size)}" for path, size in named.most_common(_NAMED_IN_SENTENCE)]
-        if len(named) > _NAMED_IN_SENTENCE:
-            parts.append(f"{len(named) - _NAMED_IN_SENTENCE} more")
+            sizes[_variable(array.path)] += array.nbytes
+            members[_variable(array.path)] += 1
+        parts = [
+            f"{name}{f' ({members[name]} arrays)' if members[name] > 1 else ''} {format_bytes(size)}"
+            for name, size in sizes.most_common(_NAMED_IN_SENTENCE)
+        ]
+        if len(sizes) > _NAMED_IN_SENTENCE:
+            parts.append(f"{len(sizes) - _NAMED_IN_SENTENCE} more")
         if self.unplaced:
             parts.append(f"{self.unplaced} of unknown size")
         return f"What else fills {self._where()}: {', '.join(parts)}."
@@ -110,13 +115,21 @@ class Outside:
         return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
 
 
+def _variable(path: str | None) -> str:
+    """The variable at a path's start; each of IPython's outputs is one of its own."""
+    if path is None:
+        return NO_VARIABLE
+    found = re.match(r"Out\[\d+\]|\w+", path)
+    return path if found is None or " in " in path else found.group()
+
+
 def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] | None = None) -> Outside:
     """The live arrays of a platform that share no buffer with the arguments.
 
     `namespace` None is the notebook's, or the running script's.
     """
     try:
-        live = jax.live_arrays(platform)
+        live: list[Any] = cast(Any, jax).live_arrays(platform)
     except RuntimeError:
         return Outside((), known=False)
     taken = {buffer for argument in arguments for buffer in buffers(argument) or ()}
@@ -134,7 +147,7 @@ def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] |
     walk = Walk(lambda value: isinstance(value, jax.Array))
     paths = _paths(walk, user_namespace() if namespace is None else namespace, {b for _, held in own for b in held})
     arrays = [_described(array, held, paths) for array, held in own]
-    arrays.sort(key=lambda array: -array.nbytes)
+    arrays.sort(key=lambda array: (-array.nbytes, array.path is None, array.path or ""))
     return Outside(tuple(arrays), complete=walk.complete, unplaced=unplaced)
 
 

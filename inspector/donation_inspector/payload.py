@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from donation_inspector import headline, payload_buffers
+from donation_inspector import headline, payload_buffers, verification
 from donation_inspector.analysis.live_range import KINDS, UNKNOWN
 from donation_inspector.answers import VARIANTS, Comparison, Measurement, Variant
 from donation_inspector.labels import type_label
@@ -146,6 +146,7 @@ def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_RE
             for change in applied.diff
         ],
         "pipeline": applied.pipeline,
+        "verified": verified(inspection),
         "error": None,
     }
     return {
@@ -154,6 +155,20 @@ def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_RE
         "ends": _columns("<i4", inspection.range_columns.end),
         **comparison(inspection, compiled, revision, layouts),
         "measurement": None if runs is None else measurement(runs, revision),
+    }
+
+
+def verified(inspection: Inspection) -> dict[str, Any] | None:
+    """What the user's own call made of each leaf, null where it is not donated; None where none was verified."""
+    rows = inspection.verified
+    if rows is None:
+        return None
+    of_leaf = {row.index: row for row in rows}
+    leaves = [of_leaf.get(argument.index) for argument in inspection.arguments]
+    return {
+        "outcomes": [None if row is None else row.outcome for row in leaves],
+        "reasons": ["" if row is None else row.reason for row in leaves],
+        "sentence": verification.sentence(rows),
     }
 
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from donation_inspector import headline
+from donation_inspector import headline, verification
 from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.answers import VARIANTS, Comparisons
 from donation_inspector.attribution import describe
 from donation_inspector.errors import CompileError
+from donation_inspector.in_your_call import InYourCall
 from donation_inspector.labels import type_label
 from donation_inspector.tables import Table, aligned
 from donation_inspector.units import format_bytes, total_bytes
@@ -97,9 +98,9 @@ def _arguments(inspection: Inspection) -> tuple[Argument, ...]:
     return inspection.arguments if comparison is None else comparison.arguments
 
 
-def _whole_rows(inspection: Inspection) -> Rows:
+def _whole_table(inspection: Inspection) -> Table:
     rows: Rows = []
-    arguments = _arguments(inspection)
+    arguments, call = _arguments(inspection), InYourCall(inspection)
     for whole in inspection.wholes:
         leaves = [arguments[leaf] for leaf in whole.leaves]
         counts = Counter(str(leaf.verdict) for leaf in leaves)
@@ -107,19 +108,41 @@ def _whole_rows(inspection: Inspection) -> Rows:
         donated = sum(leaf.donated for leaf in leaves)
         asked = "donated" if donated == len(leaves) else f"{donated} of {len(leaves)} donated" if donated else "kept"
         size = format_bytes(total_bytes(leaf.nbytes for leaf in leaves))
-        rows.append((whole.name, _count(len(leaves), "leaf", "leaves"), size, asked, outcome))
-    return rows
+        count = _count(len(leaves), "leaf", "leaves")
+        rows.append((whole.name, count, size, asked, *call.cell(whole.leaves), outcome))
+    return Table(call.header(_WHOLE_HEADER), rows)
 
 
-def _leaf_rows(inspection: Inspection) -> tuple[Rows, int]:
+def _leaf_table(inspection: Inspection) -> tuple[Table, int]:
     """The leaves that need a word, and how many of them are not shown; reused ones speak for themselves."""
-    telling = [leaf for leaf in _arguments(inspection) if leaf.verdict is not Verdict.ALIASED]
+    call = InYourCall(inspection)
+    telling = [leaf for leaf in _arguments(inspection) if leaf.verdict is not Verdict.ALIASED or call.lost(leaf.index)]
     telling.sort(key=lambda leaf: (not leaf.donated, -(leaf.nbytes or 0)))
     rows: Rows = [
-        (leaf.path, type_label(leaf.dtype, leaf.shape), format_bytes(leaf.nbytes), str(leaf.verdict), leaf.reason)
+        (
+            *(leaf.path, type_label(leaf.dtype, leaf.shape), format_bytes(leaf.nbytes), str(leaf.verdict)),
+            *(*call.cell((leaf.index,)), call.why(leaf)),
+        )
         for leaf in telling[:_SHOWN_LEAVES]
     ]
-    return rows, max(0, len(telling) - _SHOWN_LEAVES)
+    return Table(call.header(_LEAF_HEADER), rows), max(0, len(telling) - _SHOWN_LEAVES)
+
+
+def _call_line(inspection: Inspection) -> list[str]:
+    return [] if inspection.verified is None else [verification.sentence(inspection.verified)]
+
+
+def _outside_line(inspection: Inspection) -> list[str]:
+    """What else fills the device that it was compiled for, where that is more than a hundredth of what it takes.
+
+    It differs from run to run.
+    """
+    comparison = inspection.comparison
+    shown = comparison.shown if comparison is not None and comparison.here else None
+    if shown is None or shown.memory is None:
+        return []
+    outside = inspection.outside
+    return [outside.sentence()] if 100 * max(outside.per_device.values(), default=0) > shown.memory.total else []
 
 
 def _pass_lines(inspection: Inspection) -> list[str]:
@@ -237,10 +260,10 @@ def _body(inspection: Inspection) -> list[Block]:
     classes, largest = _peak_rows(inspection)
     if classes:
         lines += [Table(_CLASS_HEADER, classes), "", Table(_LARGEST_HEADER, largest), ""]
-    lines.append(Table(_WHOLE_HEADER, _whole_rows(inspection)))
-    leaves, more = _leaf_rows(inspection)
-    if leaves:
-        lines += ["", Table(_LEAF_HEADER, leaves)]
+    lines += [*_call_line(inspection), _whole_table(inspection)]
+    leaves, more = _leaf_table(inspection)
+    if leaves.rows:
+        lines += ["", leaves]
     if more:
         lines.append(f"and {more} more")
     lines += ["", _memory_line(inspection), *_pass_lines(inspection), *(f"note: {note}" for note in inspection.notes)]
@@ -255,6 +278,8 @@ def _body(inspection: Inspection) -> list[Block]:
 
 def _measured(inspection: Inspection) -> list[Block]:
     drawn: list[Block] = []
+    if outside := _outside_line(inspection):
+        drawn += ["", *outside]
     if inspection.measurement is not None:
         table = Table(_MEASURED_HEADER, _measured_rows(inspection))
         drawn += ["", table, headline.measured_sentence(inspection.measurement)]
@@ -271,7 +296,7 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
     parts = headline.headline(inspection, measured=measured)
     sentence = "".join(f"<b>{esc(part.text)}</b>" if part.strong else esc(part.text) for part in parts)
     fix = headline.fix(inspection)
-    leaves, more = _leaf_rows(inspection)
+    leaves, more = _leaf_table(inspection)
     classes, largest = _peak_rows(inspection)
     blocks = [
         f"<p><code>{esc(inspection.name)}</code> · {esc(_where(inspection))}</p>",
@@ -280,8 +305,9 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(headline.details(inspection))}</p>",
         f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
         *([_html_table(_CLASS_HEADER, classes), _html_table(_LARGEST_HEADER, largest)] if classes else []),
-        _html_table(_WHOLE_HEADER, _whole_rows(inspection)),
-        _html_table(_LEAF_HEADER, leaves) if leaves else "",
+        *(f"<p>{esc(line)}</p>" for line in _call_line(inspection)),
+        _html_table(*_whole_table(inspection)),
+        _html_table(*leaves) if leaves.rows else "",
         f"<p>and {more} more</p>" if more else "",
         f"<p>{esc(_memory_line(inspection))}</p>",
         *(f"<p>{esc(line)}</p>" for line in _pass_lines(inspection)),
@@ -290,13 +316,15 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(curves)}</p>" if (curves := _curves_line(inspection)) else "",
         _html_table(Comparisons.COLUMNS, targets) if (targets := _target_rows(inspection)) else "",
     ]
+    if measured:
+        blocks += [f"<p>{esc(line)}</p>" for line in _outside_line(inspection)]
     if measured and inspection.measurement is not None:
         blocks.append(_html_table(_MEASURED_HEADER, _measured_rows(inspection)))
         blocks.append(f"<p>{esc(headline.measured_sentence(inspection.measurement))}</p>")
     return f'<div class="donation-report">{"".join(blocks)}</div>'
 
 
-def _html_table(header: Sequence[str], rows: Rows) -> str:
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     def line(cells: Sequence[str], tag: str) -> str:
         span = len(header) - len(cells) + 1
         last = f' colspan="{span}"' if span > 1 else ""

@@ -22,6 +22,7 @@ from donation_inspector.frameworks import jitting
 from donation_inspector.ir import source
 from donation_inspector.signature import Donation, Implicit, Leaf, Signature
 from donation_inspector.subject import DonationKey, Subject, donation_key
+from donation_inspector.verification import DonatedArgument
 from donation_inspector.xla import modules
 from donation_inspector.xla.program import Input, Program
 from donation_inspector.xla.results import Compiled, Memory
@@ -142,6 +143,10 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         "asked": [dataclasses.asdict(target) for target in subject.asked.values()],
         "compiled": [_compiled_of(key, result, hlos) for key, result in subject.compiled.items()],
         "measurements": [_measurement_of(key, answer) for key, answer in subject.measurements.items()],
+        "verified": [
+            {"donated": sorted(leaves), "arguments": [dataclasses.asdict(row) for row in rows]}
+            for leaves, rows in subject.verified.items()
+        ],
     }
     try:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -175,6 +180,9 @@ def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
             for one in state["measurements"]:
                 made = None if one["pass"] is None else _key(one["pass"])
                 subject.measurements[_key(one["donation"]), made] = _measurement(one["answer"])
+            for one in state.get("verified", ()):
+                rows = tuple(DonatedArgument(**row) for row in one["arguments"])
+                subject.verified[frozenset(one["donated"])] = rows
             for one in state["asked"]:
                 target = Target(**one)
                 subject.asked[target.name] = target

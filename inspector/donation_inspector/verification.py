@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -61,17 +61,7 @@ class Verification:
 
     def sentence(self) -> str:
         """How much of what was donated the call reused."""
-        if not self.arguments:
-            return f"{self.inspection.name} donates nothing: there was nothing to reuse in your call."
-        reused = [argument for argument in self.arguments if argument.outcome == "reused"]
-        counts = Counter(argument.outcome for argument in self.arguments)
-        others = [f"{counts[outcome]} {word}" for outcome, word in _OTHERS.items() if counts[outcome]]
-        some, all_ = (format_bytes(total_bytes(one.nbytes for one in several)) for several in (reused, self.arguments))
-        many = "argument was" if len(self.arguments) == 1 else "arguments were"
-        return (
-            f"{len(reused)} of {len(self.arguments)} donated {many} reused in your call, {some} of {all_}"
-            f"{'; ' if others else ''}{', '.join(others)}."
-        )
+        return sentence(self.arguments)
 
     def _rows(self) -> tuple[list[tuple[str, ...]], str]:
         """Those that were not reused first, and what is left out."""
@@ -94,6 +84,21 @@ class Verification:
 
 
 _OTHERS: Mapping[Outcome, str] = {"freed": "only freed", "alive": "still alive", "unknown": "unknown"}
+
+
+def sentence(arguments: Sequence[DonatedArgument]) -> str:
+    """How much of what was donated a call reused."""
+    if not arguments:
+        return "Nothing is donated: there was nothing to reuse in your call."
+    reused = [argument for argument in arguments if argument.outcome == "reused"]
+    counts = Counter(argument.outcome for argument in arguments)
+    others = [f"{counts[outcome]} {word}" for outcome, word in _OTHERS.items() if counts[outcome]]
+    some, all_ = (format_bytes(total_bytes(one.nbytes for one in several)) for several in (reused, arguments))
+    many = "argument was" if len(arguments) == 1 else "arguments were"
+    return (
+        f"{len(reused)} of {len(arguments)} donated {many} reused in your call, {some} of {all_}"
+        f"{'; ' if others else ''}{', '.join(others)}."
+    )
 
 
 def _line(cells: tuple[str, ...], tag: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.errors import TraceError
-from donation_inspector.frameworks import equinox, naming, nnx
+from donation_inspector.frameworks import equinox, naming, nnx_names
 from donation_inspector.host_memory import HostMemory
 from donation_inspector.inspection import Inspection
 from donation_inspector.origins import FromFunction
@@ -24,6 +24,9 @@ from donation_inspector.verification import DonatedArgument, Outcome, Verificati
 from donation_inspector.xla.leaves import key_path, leaves_with_path
 from donation_inspector.xla.pointers import Buffer, buffers, is_deleted
 from donation_inspector.xla.stage import bind, unwrap
+
+_jax: Any = jax
+"""Public, partly untyped, its options made at run time."""
 
 
 def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
@@ -71,11 +74,7 @@ def _refuse_what_cannot_run(
             "arguments, or look at the program with inspect."
         )
     if any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves((args, kwargs))):
-        shapes = [
-            argument.path
-            for argument, value in zip(inspection.arguments, inputs, strict=True)
-            if value is None
-        ]
+        shapes = [argument.path for argument, value in zip(inspection.arguments, inputs, strict=True) if value is None]
         more = f" and {len(shapes) - 4} more" if len(shapes) > 4 else ""
         raise TraceError(
             f"{inspection.name} cannot be called: {', '.join(shapes[:4])}{more}: jax.ShapeDtypeStruct, a shape without "
@@ -85,7 +84,7 @@ def _refuse_what_cannot_run(
 
 def _call(inspection: Inspection, step: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     try:
-        return jax.block_until_ready(step(*args, **kwargs))
+        return _jax.block_until_ready(step(*args, **kwargs))
     except BaseException as error:
         with contextlib.suppress(AttributeError):
             cast(Any, error).inspection = inspection
@@ -129,8 +128,8 @@ def _landed(
     returned = [(key_path(keys) or "result", leaf) for keys, leaf in leaves_with_path(result)]
     for path, array in walk.through(returned):
         take(path, array)
-    given = list(_given(step, args, kwargs))
-    named = ((name.path, array) for argument, value in given for array, name in nnx.arrays(argument, value))
+    given = _given(step, args, kwargs)
+    named = ((name.path, array) for array, name in nnx_names.arrays_of_all(given))
     for path, array in (*named, *walk.through([*given, ("", step)])):
         if id(array) not in donated:
             take(updated(path), array)
@@ -183,19 +182,19 @@ def _not_an_array(value: Any) -> tuple[Outcome, str | None, str]:
 
 def _alive(asked: _Asked, found: _Found) -> str:
     argument = asked.argument
-    if jax.config.jax_disable_jit:
+    if _jax.config.jax_disable_jit:
         return "jax.disable_jit is on: each operation runs by itself, and nothing is donated"
     if argument.verdict in (Verdict.UNUSED, Verdict.UNUSABLE, Verdict.NOT_DONATED):
         return argument.reason
     if asked.moved is not None:
-        return f"{asked.moved}: JAX copies it first, and donates the copy. jax.device_put it there once, before the loop"
+        return f"{asked.moved}: JAX copies it first and donates the copy. jax.device_put it there once, before the loop"
     if argument.verdict is Verdict.DONOR:
         return argument.reason
     view = found.numpy.at(asked.buffers)
     if view is not None:
         return (
-            f"a numpy array shares its memory, {view}: it is copied instead, because that one may still be read. Delete "
-            "it, or make it with np.array(…), which copies"
+            f"a numpy array shares its memory, {view}: it is copied instead, because that one may still be read. "
+            "Delete it, or make it with np.array(…), which copies"
         )
     return "it was copied instead, because something else holds its buffer: a numpy view, a DLPack capsule, a library"
 

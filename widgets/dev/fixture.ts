@@ -1,6 +1,6 @@
 /** A made-up program of any size, the same at every run: what the harness shows and the tests hold the views to. */
 
-import type { Change, Job, Measurement, Program, State, Traits, Verdict } from "../src/model";
+import type { Change, Job, Measurement, Program, Reuse, State, Traits, Verdict, Verified } from "../src/model";
 import { AVAILABLE, CLASSES, type Compiled, compiled } from "./compiled";
 
 export interface Fixture {
@@ -10,6 +10,8 @@ export interface Fixture {
   /** What Compare gives; `capacity` in bytes, null where the device's is unknown. */
   compiled(revision: number, target?: string, capacity?: number | null): Compiled;
   measurement(revision: number): Measurement;
+  /** What a call with this set makes of it: all that is paired is reused, but a few. */
+  verified(donated: ReadonlySet<number>): Verified;
 }
 
 const IDLE: Job = { kind: "", running: false, step: 0, steps: 0, label: "", error: null };
@@ -238,6 +240,7 @@ export function fixture(layers: number, width: number, operations: number): Fixt
       unknown: 0,
       changes: changesFor(donated),
       pipeline: "jax-use-donated-arguments",
+      verified: null,
       error: null,
     };
     return { state, curve: view(curve), ends: view(ends) };
@@ -271,8 +274,29 @@ export function fixture(layers: number, width: number, operations: number): Fixt
   const argument = leaves.reduce((n, leaf) => n + nbytes(leaf), 0);
   const output = results.reduce((n, leaf) => n + nbytes(leaf), 0);
   const temp = Math.round(argument * 0.35);
+  /** The first is read through a numpy view, the second shares numpy's memory. */
+  function verified(donated: ReadonlySet<number>): Verified {
+    const odd: Reuse[] = ["alive", "freed"];
+    const outcomes = leaves.map((leaf, i): Reuse | null =>
+      donated.has(leaf.whole) ? (i < paired ? (odd[i] ?? "reused") : "alive") : null,
+    );
+    const why: Record<Reuse, string> = {
+      alive: "a numpy array shares its memory, history[3]: it is copied instead",
+      freed: "its memory is that of a numpy array, table",
+      reused: "",
+      unknown: "",
+    };
+    const asked = outcomes.filter((one) => one !== null);
+    return {
+      outcomes,
+      reasons: outcomes.map((one) => (one === null ? "" : why[one])),
+      sentence: `${asked.filter((one) => one === "reused").length} of ${asked.length} donated arguments were reused in your call`,
+    };
+  }
+
   return {
     toggled,
+    verified,
     compiled: (revision, target, capacity) =>
       compiled(
         {

@@ -4,6 +4,8 @@ import type { AnyModel } from "@anywidget/types";
 
 export type Severity = "note" | "warning" | "error";
 export type Verdict = "aliased" | "aliased, saves nothing" | "donor" | "unusable" | "unused" | "not donated";
+/** What the user's own call made of a donated argument's buffer. */
+export type Reuse = "reused" | "freed" | "alive" | "unknown";
 export type VariantName = "none" | "jax" | "pass";
 
 /** A piece of a sentence; the strong ones carry the numbers that matter. */
@@ -77,6 +79,14 @@ export interface Change {
   afterText: string | null;
 }
 
+/** The user's own call, run once; one entry a leaf, null where it is not donated. */
+export interface Verified {
+  outcomes: (Reuse | null)[];
+  /** Why it was not reused. */
+  reasons: string[];
+  sentence: string;
+}
+
 /** What one set of donated arguments gives; sent again after every toggle. */
 export interface State {
   revision: number;
@@ -95,6 +105,8 @@ export interface State {
   unknown: number;
   changes: Change[];
   pipeline: string;
+  /** Null where the call was not verified with this set. */
+  verified: Verified | null;
   error: { text: string } | null;
 }
 

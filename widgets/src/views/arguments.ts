@@ -7,6 +7,7 @@ import { chain, donated, type Node, total, tree, verdicts, visible } from "../tr
 import { shownAs } from "../variants";
 import { virtualList } from "../virtual";
 import { copyRow } from "./copies";
+import { columnNames, inYourCall, reused } from "./reused";
 import type { Context, View } from "./view";
 
 const ROW = 26;
@@ -20,6 +21,7 @@ interface Row extends HTMLDivElement {
     label: HTMLElement;
     size: HTMLElement;
     life: HTMLElement;
+    call: HTMLElement | null;
     chip: HTMLElement;
     why: Text;
     verdict: HTMLElement;
@@ -68,11 +70,14 @@ export function argumentsView(context: Context): View {
       "data-testid": "tree",
     },
   });
+  const names = columnNames();
+  const aside = h("span", { class: "di-muted di-aside" });
   const detail = h("div", { class: "di-detail", "data-testid": "argument-detail", "aria-live": "polite" });
   const el = h(
     "section",
     { class: "di-arguments", "aria-label": "arguments" },
-    h("h3", {}, "Arguments", h("span", { class: "di-muted di-aside" }, "checked = donated")),
+    h("h3", {}, "Arguments", aside),
+    names,
     list.el,
     detail,
   );
@@ -87,7 +92,7 @@ export function argumentsView(context: Context): View {
     const why = document.createTextNode("");
     const verdict = h("span", { class: "di-verdict", role: "gridcell" }, chip, why);
     const row: Row = Object.assign(h("div", { class: "di-row", role: "row" }, name, label, size, life, verdict), {
-      parts: { name, box: null, title, label, size, life, chip, why, verdict },
+      parts: { name, box: null, title, label, size, life, call: null, chip, why, verdict },
       node: null,
     });
     row.addEventListener("click", (event) => {
@@ -138,6 +143,7 @@ export function argumentsView(context: Context): View {
     setText(size, bytes(total(node.leaves, args.nbytes)));
     fillBox(row, node);
     fillLife(life, node);
+    fillCall(row, node);
     const [text, kind, reason] = verdictOf(node);
     setText(chip, text);
     chip.className = `di-chip ${kind}`;
@@ -165,6 +171,23 @@ export function argumentsView(context: Context): View {
     box.title = whole.togglable ? "" : whole.hint;
     box.setAttribute("aria-label", `donate ${whole.name}`);
     box.dataset.testid = `donate-${whole.name}`;
+  }
+
+  /** Whether the user's own call reused it; no cell as long as no call was verified. */
+  function fillCall(row: Row, node: Node): void {
+    const { verified } = state;
+    if (verified === null) {
+      row.parts.call?.remove();
+      row.parts.call = null;
+      return;
+    }
+    const call = row.parts.call ?? h("span", { role: "gridcell" });
+    if (row.parts.call === null) row.parts.verdict.before(call);
+    row.parts.call = call;
+    const [words, colour] = reused(verified, node.leaves);
+    setText(call, words);
+    call.className = `di-chip di-call ${colour}`;
+    call.title = node.leaf === null ? "" : inYourCall(verified, node.leaf);
   }
 
   /** First to last operation of the node's ranges, on the program's length. */
@@ -292,6 +315,7 @@ export function argumentsView(context: Context): View {
     const lines = [
       h("p", {}, h("code", {}, leaf === null ? fullName(node) : args.path[leaf]!), ` · ${facts.join(" · ")}`),
       reason === "" ? null : h("p", {}, reason),
+      leaf === null || state.verified === null ? null : h("p", {}, inYourCall(state.verified, leaf)),
       hints.length === 0 ? null : h("p", { class: "di-muted" }, hints.join(" ")),
       copied.length === 0
         ? null
@@ -321,7 +345,13 @@ export function argumentsView(context: Context): View {
     if (!rows.some((row) => row.key === view.row)) view.row = nearest(view.row);
     list.el.setAttribute("aria-rowcount", String(rows.length));
     list.el.style.height = `${Math.min(rows.length, ROWS_SHOWN) * ROW + 2}px`;
+    const verified = state.verified !== null;
+    el.classList.toggle("di-verified", verified);
+    names.hidden = !verified;
+    setText(aside, `checked = donated${state.verified === null ? "" : ` · ${state.verified.sentence}`}`);
     list.refresh();
+    // The names stand over the columns of a list that may have a scrollbar.
+    names.style.paddingRight = `${list.el.offsetWidth - list.el.clientWidth + 6}px`;
     const active = rows.findIndex((row) => row.key === view.row);
     list.el.setAttribute("aria-activedescendant", `${prefix}-${active}`);
     if (view.range !== revealed && leaf >= 0) list.scrollTo(active);
