@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from donation_inspector.opening import targets as targets
     from donation_inspector.outside import Outside as Outside
     from donation_inspector.verification import Verification as Verification
+    from donation_inspector.recommendation import Recommendation as Recommendation
     from donation_inspector.verifying import verify as verify
     from donation_inspector.watching import Watched as Watched
     from donation_inspector.watching import watch as watch
-    from donation_inspector.outside import Outside as Outside
-    from donation_inspector.verification import Verification as Verification
-    from donation_inspector.verifying import verify as verify
     from donation_inspector.xla.targets.target import Target as Target
 
 __version__ = "0.1.0"
@@ -67,12 +65,10 @@ _HOME = {
     "Outside": "outside",
     "Verification": "verification",
     "verify": "verifying",
+    "Recommendation": "recommendation",
     "Watched": "watching",
     "watch": "watching",
     "Target": "xla.targets.target",
-    "Outside": "outside",
-    "Verification": "verification",
-    "verify": "verifying",
 }
 
 __all__ = ["__version__", "load_ipython_extension", *_HOME]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -110,7 +110,11 @@ def compile_donations(
     What is finished is kept on the subject, `known` finds it; the rest is not there after `timeout` seconds for all
     together, or once `cancel` is set. On Ctrl-C it is raised when all have ended. With `hlo` a comparison can use it.
     """
-    missing = {label: wanted for label, wanted in donations.items() if known(subject, wanted, target, hlo=hlo) is None}
+    missing = {
+        label: wanted
+        for label, wanted in _distinct(donations).items()
+        if known(subject, wanted, target, hlo=hlo) is None
+    }
     parts = min(workers(), len(missing))
     jobs = [_Part(subject, dict(list(missing.items())[part::parts]), target, timeout, hlo).run for part in range(parts)]
     run_together(jobs, len(missing), progress, cancel)

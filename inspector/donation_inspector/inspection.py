@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
-from donation_inspector import bufferizing, compiling, outside, saved, summary, where
+from donation_inspector import bufferizing, compiling, outside, recommending, saved, summary, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -28,12 +28,11 @@ from donation_inspector.ir.text import Text
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
 from donation_inspector.outside import Outside
-from donation_inspector.outside import Outside
+from donation_inspector.recommendation import Recommendation
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
 from donation_inspector.units import parse_bytes
-from donation_inspector.verification import DonatedArgument
 from donation_inspector.verification import DonatedArgument
 from donation_inspector.where import Where
 from donation_inspector.xla.targets import Target, resolve
@@ -296,6 +295,48 @@ class Inspection:
         with reported(progress, f"runs {where} on {self.platform}: none, jax, pass") as report:
             return compiling.measure(case, inputs, runs, timeout, in_kernel, report, cancel)
 
+    def recommend(
+        self,
+        target: str | Target | None = None,
+        budget: float = 60.0,
+        *,
+        compiles: int | None = None,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Recommendation:
+        """Search the pairing of the donated arguments with results that has XLA's smallest total; nothing is run.
+
+        Searched are the pairings of what is donated here, single arguments left out too; where nothing is donated, of
+        what could be (`attainable`), less what is unsafe. `target` is as for `compare`, one alone.
+
+        None and JAX's own pairing are always compiled. Then the others are, in child processes, the most promising
+        first, for `budget` seconds, at most `compiles` of them. None: all where they are few, else until nothing gets
+        better. The smallest total wins, on a tie what stands there now and then JAX's own pairing. Setting `cancel`
+        and Ctrl-C end the search: what is compiled until then gives the answer.
+
+        Raises:
+          CompileError: as `compare`; a budget or a number of compiles that makes no sense.
+          TraceError: JAX cannot lower this function for the target's platform.
+        """
+        there = self._target(target, None)
+        with reported(progress, f"XLA compiles for {there.name}: none, jax, other pairings") as report:
+            found = recommending.recommend(
+                self._subject.on(there.platform),
+                self._donated,
+                there,
+                budget=budget,
+                compiles=compiles,
+                progress=report,
+                cancel=cancel,
+            )
+        self._subject.recommendations[self._donated] = found
+        return found
+
+    @property
+    def recommendation(self) -> Recommendation | None:
+        """The latest recommendation for this donated set, if there is one."""
+        return self._subject.recommendations.get(self._donated)
+
     @property
     def comparison(self) -> Comparison | None:
         """The finished comparison of this donation and pipeline for the target last asked for, if there is one."""
@@ -312,17 +353,6 @@ class Inspection:
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._case(None))
-
-    @property
-    def verified(self) -> tuple[DonatedArgument, ...] | None:
-        """What became of the donated arguments in the user's own call; None where `verify` made none with this set."""
-        return self._subject.verified.get(self._donated)
-
-    @property
-    def outside(self) -> Outside:
-        """What else fills the device now: the live arrays that are no arguments of this call, by their variables."""
-        origin = self._subject.origin
-        return outside.look(self.platform, (*origin.values(), *origin.inputs()))
 
     @property
     def verified(self) -> tuple[DonatedArgument, ...] | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from donation_inspector.answers import Comparison, Measurement
     from donation_inspector.bufferized.values import Bufferization
     from donation_inspector.compiled_module import CompiledModule
+    from donation_inspector.recommendation import Recommendation
     from donation_inspector.verification import DonatedArgument
     from donation_inspector.xla.program import Program
     from donation_inspector.xla.results import Compiled
@@ -117,6 +118,8 @@ class Subject:
     lock: threading.RLock = field(default_factory=threading.RLock)
     compiled: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
     """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
+    totals: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
+    """What was compiled for its total alone, without its HloProto."""
     modules: dict[CompiledKey, CompiledModule] = field(default_factory=dict[Any, Any])
     """The modules among them."""
     comparisons: dict[tuple[Target, DonationKey, DonationKey | None], Comparison] = field(
@@ -129,6 +132,8 @@ class Subject:
     """What became of the donated arguments in the user's own call, by the leaves that are donated."""
     bufferizations: dict[tuple[DonationKey, str], Bufferization] = field(default_factory=dict[Any, Any])
     """By donation and pipeline."""
+    recommendations: dict[frozenset[int], Recommendation] = field(default_factory=dict[Any, Any])
+    """The latest one for each donated set, by leaf indices."""
     asked: dict[str, Target] = field(default_factory=dict[str, "Target"])
     """The targets that it was compared for, by name, the latest last."""
     elsewhere: dict[str, Subject] = field(default_factory=dict[str, "Subject"])

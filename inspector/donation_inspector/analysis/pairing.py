@@ -8,7 +8,8 @@ the buffer before its last use.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -61,8 +62,8 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
         for argument, result in _chosen(donation.aliases, arguments, results, unmaterialized).items()
         if interference.level(argument, result) is not Level.COPIED
     }
-    forbidden: set[tuple[int, int]] = set()
-    while True:
+
+    def pair_up(forbidden: Set[tuple[int, int]]) -> dict[int, int]:
         pairs = dict(chosen)
         for key_of in (_like, _bytes) if cross_type else (_like,):
             free_arguments = [position for position in sorted(donation.positions & unwritten) if position not in pairs]
@@ -70,9 +71,25 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
             inputs, outputs = _classes(free_arguments, arguments, key_of), _classes(free_results, results, key_of)
             for key in inputs.keys() & outputs.keys():
                 pairs |= assign(interference, inputs[key], outputs[key], forbidden)
+        return pairs
+
+    pairs = without_cycle(interference, pair_up, chosen)
+    return {argument: result for argument, result in pairs.items() if argument in unwritten}
+
+
+def without_cycle(
+    interference: Interference,
+    pair_up: Callable[[Set[tuple[int, int]]], dict[int, int]],
+    chosen: Mapping[int, int] = MappingProxyType({}),
+) -> dict[int, int]:
+    """What `pair_up` makes of the least promising pairs being forbidden, one after the other, until no pairs but the
+    chosen ones wait for one another."""
+    forbidden: set[tuple[int, int]] = set()
+    while True:
+        pairs = pair_up(forbidden)
         waiting = [pair for pair in find_cycle(interference, pairs) if pair not in chosen.items()]
         if not waiting:
-            return {argument: result for argument, result in pairs.items() if argument in unwritten}
+            return pairs
         forbidden.add(max(waiting, key=lambda pair: (interference.level(*pair), pair[1])))
 
 

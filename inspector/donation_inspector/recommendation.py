@@ -1,0 +1,98 @@
+"""Recommendation: the donation that saves most, what it was held against, and what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from donation_inspector.units import format_bytes
+
+
+@dataclass(frozen=True)
+class Unsafe:
+    """An argument that is not recommended to be donated, and why; `path` is that of a leaf or of a whole argument.
+
+    `certain` is False where it stands on what callers usually do. `leaves` are the flat indices below the path.
+    """
+
+    path: str
+    reason: str
+    certain: bool
+    leaves: tuple[int, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One pairing that was compiled: its name, flat argument to flat result, the leaves it donates, XLA's total.
+
+    `total` is in bytes a device, None where XLA made no module of it.
+    """
+
+    name: str
+    pairs: Mapping[int, int]
+    donated: frozenset[int]
+    total: int | None
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The pairing with XLA's smallest total, by flat index; `donated` has its arguments and those left to XLA.
+
+    `total` and `baselines` ("none": nothing donated, "jax": JAX's own pairing of the same set) are XLA's totals in
+    bytes a device, None where XLA made no module. `tried` counts the candidates compiled besides these two;
+    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste, empty
+    where there is nothing to change. `more`: what a pairing would save that no JAX API makes.
+    """
+
+    target: str
+    pairs: Mapping[int, int]
+    donated: frozenset[int]
+    total: int | None
+    baselines: Mapping[str, int | None]
+    tried: int
+    exhaustive: bool
+    searched: str
+    unsafe: tuple[Unsafe, ...]
+    code: str
+    here: bool
+    variants: tuple[Candidate, ...] = field(repr=False)
+    """Everything that was compiled, none and jax first, then in the order in which it was tried."""
+    more: str | None = None
+    name: str = "jax"
+    """Which of the variants it is."""
+
+    @property
+    def saved(self) -> int | None:
+        """Bytes a device that it saves against no donation; None when unknown."""
+        return self._less_than("none")
+
+    @property
+    def saved_over_jax(self) -> int | None:
+        """Bytes a device that it saves against JAX's own pairing; None when unknown."""
+        return self._less_than("jax")
+
+    def _less_than(self, baseline: str) -> int | None:
+        against = self.baselines[baseline]
+        return None if against is None or self.total is None else against - self.total
+
+    @property
+    def sentence(self) -> str:
+        """What it saves, and what the search did."""
+        where = f"on {self.target} (compiled{'' if self.here else ', not run'}; {self.searched})"
+        if self.total is None:
+            return f"Nothing is recommended {where}: XLA's total is not known."
+        totals = ", ".join(f"{name} {format_bytes(total)}" for name, total in self.baselines.items())
+        if self.name == "none":
+            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device; {totals}."
+        what = "JAX's own pairing" if self.name == "jax" else f"{len(self.pairs)} pairs"
+        return f"Recommended {where}: {what}, {format_bytes(self.total)} a device; {totals}."
+
+    def __repr__(self) -> str:
+        lines = [self.sentence]
+        if self.more:
+            lines.append(self.more)
+        lines += [
+            f"{'Unsafe' if one.certain else 'Perhaps unsafe'} to donate: {one.path}: {one.reason}"
+            for one in self.unsafe
+        ]
+        return "\n".join([*lines, *([self.code] if self.code else [])])

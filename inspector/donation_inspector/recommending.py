@@ -1,0 +1,194 @@
+"""From a program and what is donated of it to a `Recommendation`: audit, search, answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.func import ReturnOp
+
+from donation_inspector import auditing
+from donation_inspector.analysis import donation as decisions
+from donation_inspector.analysis.dataflow import Dataflow
+from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.interference import Interference
+from donation_inspector.analysis.neighbours import Promise, find_classes
+from donation_inspector.compiling import NOTHING
+from donation_inspector.errors import CompileError
+from donation_inspector.recommendation import Candidate, Recommendation, Unsafe
+from donation_inspector.searching import Pairs, Search, Space
+from donation_inspector.signature import Donation
+from donation_inspector.units import format_bytes
+
+if TYPE_CHECKING:
+    from donation_inspector.progress import Progress
+    from donation_inspector.subject import Subject
+    from donation_inspector.xla.targets import Target
+
+_SHOWN_CHANGES = 3
+
+
+def recommend(
+    subject: Subject,
+    donated: frozenset[int],
+    target: Target,
+    *,
+    budget: float,
+    compiles: int | None,
+    progress: Progress,
+    cancel: threading.Event | None,
+) -> Recommendation:
+    """See `Inspection.recommend`; `donated` are leaf indices, none where what could be donated is searched.
+
+    Raises CompileError: a budget or a number of compiles that makes no sense; a file that cannot be compiled here.
+    """
+    _check(budget, compiles)
+    with subject.lock:
+        interference = _interference(subject)
+        unsafe, leaves = _audited(subject, donated, interference)
+        jax = subject.origin.decide(leaves)
+        space = _space(subject, jax, leaves, interference)
+    names = _Names(subject, space, jax)
+    search = Search(subject, target, jax, space, names, progress, cancel)
+    search.run(budget, compiles)
+    donations = {"none": NOTHING, "jax": jax, **{name: space.donation(pairs) for pairs, name in search.tried.items()}}
+    candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
+    none, own, *tried = candidates.values()
+    # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
+    order = (own, none, *tried) if donated else (none, own, *tried)
+    compiled = ((one.total, one) for one in order if one.total is not None)
+    total, best = min(compiled, key=lambda one: one[0], default=(None, own))
+    more = None
+    if total is not None and (compiles is None or len(tried) < compiles):
+        more = _across_types(subject, space, donations[best.name], leaves, search, total)
+    return Recommendation(
+        target=target.name,
+        pairs=best.pairs,
+        donated=best.donated,
+        total=total,
+        baselines={"none": none.total, "jax": own.total},
+        tried=len(tried),
+        exhaustive=search.exhaustive,
+        searched=search.searched,
+        unsafe=unsafe,
+        code="",
+        here=target.here,
+        variants=tuple(candidates.values()),
+        more=more,
+        name=best.name,
+    )
+
+
+def _check(budget: object, compiles: object) -> None:
+    # a NaN fails every comparison
+    if isinstance(budget, bool) or not (isinstance(budget, int | float) and budget >= 0):
+        raise CompileError(f"budget={budget!r} is no time: give seconds, 0 to compile no candidate")
+    if isinstance(compiles, bool) or not (compiles is None or (isinstance(compiles, int) and compiles >= 0)):
+        raise CompileError(f"compiles={compiles!r} is no number of candidates: give 0 or more, or None")
+
+
+def _interference(subject: Subject) -> Interference | None:
+    """None where the entry function is not one block that returns: nothing is known of what may share a buffer."""
+    blocks = subject.func.body.blocks
+    if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
+        return None
+    return Interference(Dataflow(subject.func))
+
+
+def _audited(
+    subject: Subject, donated: frozenset[int], interference: Interference | None
+) -> tuple[tuple[Unsafe, ...], frozenset[int]]:
+    """What is unsafe, and the leaves to search: those donated, else what a result would take and is not unsafe."""
+    signature, values = subject.signature, subject.origin.values()
+    if donated:
+        return auditing.audit_arrays(signature, values, donated), donated
+    now = decisions.verdicts(signature, NOTHING, donated=frozenset(), warned=frozenset())
+    candidates = frozenset(one.index for one in decisions.candidates(*now))
+    unsafe = auditing.audit_arrays(signature, values, candidates)
+    if interference is not None:
+        certain = {leaf for one in unsafe for leaf in one.leaves}
+        unsafe += auditing.audit_callers(signature, interference, candidates - certain)
+    safe = candidates - {leaf for one in unsafe for leaf in one.leaves}
+    donation = subject.origin.decide(safe)
+    warned = subject.origin.warned(safe, donation)
+    arguments, _ = decisions.verdicts(signature, donation, donated=safe, warned=warned)
+    taken = (one.index for one in arguments if one.verdict is Verdict.ALIASED or one.advised is not None)
+    return unsafe, frozenset(taken)
+
+
+def _space(subject: Subject, jax: Donation, leaves: frozenset[int], interference: Interference | None) -> Space:
+    signature = subject.signature
+    classes = find_classes(signature, _positions(subject, leaves)) if interference is not None else ()
+    results_of = {argument: one.results for one in classes for argument in one.arguments}
+    # of other classes, as where one device's part is the same and the whole is not: JAX's pair stays
+    fixed = {a: r for a, r in jax.aliases.items() if r not in results_of.get(a, ())}
+    left = (one.without(fixed.keys(), frozenset(fixed.values())) for one in classes)
+    classes = tuple(one for one in left if one.most)
+    members = {argument for one in classes for argument in one.arguments}
+    promise = None if interference is None else Promise(interference, classes)
+    return Space(classes, promise, fixed, jax.donors - members)
+
+
+def _positions(subject: Subject, leaves: frozenset[int]) -> frozenset[int]:
+    arguments = subject.signature.arguments
+    return frozenset(leaf.position for leaf in arguments if leaf.index in leaves and leaf.position is not None)
+
+
+def _across_types(
+    subject: Subject, space: Space, best: Donation, leaves: frozenset[int], search: Search, total: int
+) -> str | None:
+    """What pairs of other shape or dtype would save besides the best; None where that is nothing."""
+    if space.promise is None:
+        return None
+    aliases = space.promise.across_types(subject.signature, _positions(subject, leaves), best.aliases)
+    added = sorted(aliases.items() - best.aliases.items())
+    if not added:
+        return None
+    wider = Donation(aliases, best.donors - aliases.keys())
+    search.also("across types", wider)
+    across = search.total(wider)
+    if across is None or across >= total:
+        return None
+    results = {leaf.position: leaf.title for leaf in subject.signature.results}
+    first = ", ".join(f"{subject.argument_paths[a]} → {results[r]}" for a, r in added[:_SHOWN_CHANGES])
+    more = f", {len(added) - _SHOWN_CHANGES} more" if len(added) > _SHOWN_CHANGES else ""
+    return (
+        f"{format_bytes(total - across)} less would be taken with pairs of other shape or dtype, which no JAX API "
+        f"makes: {first}{more}."
+    )
+
+
+class _Names:
+    """Pairings in the user's words: what is other than in JAX's own."""
+
+    def __init__(self, subject: Subject, space: Space, jax: Donation) -> None:
+        self._subject, self._space = subject, space
+        self._jax = dict(jax.aliases)
+        self._live_range = None if space.promise is None else frozenset(space.promise.by_live_range().items())
+        self._given: set[str] = set()
+
+    def __call__(self, pairs: Pairs) -> str:
+        """A name that no other pairing has."""
+        name = "donate-by-live-range" if pairs == self._live_range else self._differences(dict(pairs))
+        if name in self._given:
+            name = f"{name} (no. {len(self._given) + 1})"
+        self._given.add(name)
+        return name
+
+    def _differences(self, pairs: Mapping[int, int]) -> str:
+        results = {leaf.position: leaf.title for leaf in self._subject.signature.results}
+        changed = [
+            f"{path} kept" if position not in pairs else f"{path} → {results[pairs[position]]}"
+            for position, path in self._subject.argument_paths.items()
+            if position not in self._space.aliases and pairs.get(position) != self._jax.get(position)
+        ]
+        more = f", {len(changed) - _SHOWN_CHANGES} more" if len(changed) > _SHOWN_CHANGES else ""
+        return f"jax, but {', '.join(changed[:_SHOWN_CHANGES])}{more}"
+
+    def candidate(self, name: str, donation: Donation, search: Search) -> Candidate:
+        """What was compiled, by flat index."""
+        arguments, results = self._subject.leaf_of_argument, self._subject.leaf_of_result
+        pairs = {arguments[a]: results[r] for a, r in donation.aliases.items() if a in arguments and r in results}
+        donated = frozenset(arguments[position] for position in donation.positions if position in arguments)
+        return Candidate(name, pairs, donated, search.total(donation))
