@@ -49,7 +49,7 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
     origin = FromFunction(step, args, kwargs)
     subject = Subject(origin)
     inspection = Inspection(subject)
-    inputs = origin.inputs()
+    inputs = _inputs(inspection, origin, args, kwargs)
     _refuse_what_cannot_run(step, inspection, inputs, args, kwargs)
     asked = [
         _Asked(argument, leaf.ignored, value, buffers(value), origin.moved(argument.index, value))
@@ -63,6 +63,20 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
     rows = tuple(_row(one, found) for one in asked)
     subject.verified[inspection.donated_by_function] = rows
     return Verification(inspection, result, rows)
+
+
+def _inputs(
+    inspection: Inspection, origin: FromFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """What is given for each flat argument; behind a wrapper that hides it, the call's leaves where they are alike."""
+    inputs, leaves = origin.inputs(), jax.tree.leaves((args, kwargs))
+    if any(value is not None for value in inputs) or len(leaves) != len(inputs):
+        return inputs
+    alike = all(
+        (getattr(leaf, "shape", ()), str(getattr(leaf, "dtype", argument.dtype))) == (argument.shape, argument.dtype)
+        for argument, leaf in zip(inspection.arguments, leaves, strict=True)
+    )
+    return tuple(None if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves) if alike else inputs
 
 
 def _refuse_what_cannot_run(
@@ -130,7 +144,7 @@ def _landed(
         take(path, array)
     given = _given(step, args, kwargs)
     named = ((name.path, array) for array, name in nnx_names.arrays_of_all(given))
-    for path, array in (*named, *walk.through([*given, ("", step)])):
+    for path, array in (*named, *walk.through([*given, (_name(step), step)])):
         if id(array) not in donated:
             take(updated(path), array)
     return found
@@ -141,6 +155,10 @@ def _given(step: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[
     step, args, kwargs = equinox.wrapped_call(step, args, kwargs) or bind(step, args, kwargs)
     held = [("self", step.__self__)] if inspect.ismethod(step) else []
     return [*held, *naming.bound_arguments(inspect.unwrap(step), args, kwargs)]
+
+
+def _name(step: Any) -> str:
+    return str(getattr(step, "__name__", type(step).__name__))
 
 
 def _row(asked: _Asked, found: _Found) -> DonatedArgument:
