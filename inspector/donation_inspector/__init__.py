@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from donation_inspector.answers import Comparison as Comparison
     from donation_inspector.answers import Comparisons as Comparisons
     from donation_inspector.answers import Measurement as Measurement
+    from donation_inspector.donating import jit as jit
     from donation_inspector.errors import CompileError as CompileError
     from donation_inspector.errors import DonationInspectorError as DonationInspectorError
     from donation_inspector.errors import IRError as IRError
@@ -50,6 +51,7 @@ _HOME = {
     "Comparison": "answers",
     "Comparisons": "answers",
     "Measurement": "answers",
+    "jit": "donating",
     "CompileError": "errors",
     "DonationInspectorError": "errors",
     "IRError": "errors",

@@ -16,6 +16,8 @@ import jax
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import jitting, step
+from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
+from donation_inspector.frameworks.ways import Way, way_of
 from donation_inspector.ir import entry, source
 from donation_inspector.ir.importer import import_module
 from donation_inspector.signature import Donation, Signature
@@ -36,7 +38,9 @@ class FromFunction:
         """Trace and lower, once. Raises TraceError."""
         lowered = step.lower(fn, args, kwargs)
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
+        self._call = Resizable(fn, args, kwargs)
         self.jit: str | None = jitting.call_that_jits(fn)
+        self.way: Way | None = way_of(fn)
         self._take(dataclasses.replace(lowered, inputs=()))
 
     def _take(self, lowered: lowering.Lowered) -> None:
@@ -55,6 +59,10 @@ class FromFunction:
         other = copy.copy(self)
         other._take(self._lowered.for_platform(platform))
         return other
+
+    def resized(self, shapes: Shapes) -> FromFunction:
+        """Traced again with these shapes. Raises IRError where there is no function, TraceError where JAX cannot."""
+        return FromFunction(*self._call.at(shapes))
 
     def decide(self, leaves: frozenset[int]) -> Donation:
         """JAX's own pairing."""
@@ -125,6 +133,7 @@ class FromFile:
     """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
 
     jit: str | None = None
+    way: Way | None = None
 
     def __init__(self, given: str | bytes | pathlib.Path) -> None:
         """Parse it. Raises IRError."""
@@ -163,6 +172,10 @@ class FromFile:
     def on(self, platform: str) -> FromFile:  # noqa: ARG002
         """A file is what it is: XLA takes it for another platform, or refuses it."""
         return self
+
+    def resized(self, shapes: Shapes) -> FromFile:  # noqa: ARG002
+        """Raises IRError: the shapes are in the file."""
+        raise IRError(FIXED)
 
     def program(self, module: Any, target: Target | None) -> Program:
         """For this machine's default backend where there is no target."""

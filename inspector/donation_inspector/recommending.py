@@ -16,6 +16,7 @@ from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.neighbours import Promise, find_classes
 from donation_inspector.compiling import NOTHING
 from donation_inspector.errors import CompileError
+from donation_inspector.handing_over import code_for
 from donation_inspector.recommendation import Candidate, Recommendation, Unsafe
 from donation_inspector.searching import Pairs, Search, Space
 from donation_inspector.signature import Donation
@@ -72,7 +73,7 @@ def recommend(
         exhaustive=search.exhaustive,
         searched=search.searched,
         unsafe=unsafe,
-        code="",
+        code=code_for(subject, best.donated, best.pairs),
         here=target.here,
         variants=tuple(candidates.values()),
         more=more,
@@ -145,7 +146,7 @@ def _across_types(
     added = sorted(aliases.items() - best.aliases.items())
     if not added:
         return None
-    wider = Donation(aliases, best.donors - aliases.keys())
+    wider = Donation(aliases, frozenset(best.donors - aliases.keys()))
     search.also("across types", wider)
     across = search.total(wider)
     if across is None or across >= total:

@@ -19,6 +19,8 @@ from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.answers import MeasuredVariant, Measurement
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import jitting
+from donation_inspector.frameworks.resizing import FIXED
+from donation_inspector.frameworks.ways import Way
 from donation_inspector.ir import source
 from donation_inspector.signature import Donation, Implicit, Leaf, Signature
 from donation_inspector.subject import DonationKey, Subject, donation_key
@@ -56,6 +58,10 @@ class FromSaved:
         self.signature: Signature = _signature(state["signature"])
         self.platform: str = state["platform"]
         self.jit: str | None = state["jit"]
+        way: Json | None = state.get("way")
+        self.way = (
+            None if way is None else _rebuilt(Way, way, positional=tuple(way["positional"]), named=tuple(way["named"]))
+        )
         self._jaxpr: str | None = state["jaxpr"]
         packed: Json = state["program"]
         self._program = _rebuilt(
@@ -101,6 +107,10 @@ class FromSaved:
         """It is what it was lowered to: XLA takes it for another platform, or refuses it."""
         return self
 
+    def resized(self, shapes: Mapping[int, tuple[int, ...]]) -> FromSaved:  # noqa: ARG002
+        """Raises IRError: the shapes are in the file."""
+        raise IRError(FIXED)
+
     def program(self, module: Any, target: Target | None) -> Program:
         """As it was packed when it was saved; for another target as a file."""
         if target is None or target == self._program.target:
@@ -130,6 +140,7 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         "name": origin.name,
         "platform": origin.platform,
         "jit": origin.jit,
+        "way": None if origin.way is None else dataclasses.asdict(origin.way),
         "signature": dataclasses.asdict(origin.signature),
         "jaxpr": subject.jaxpr,
         "program": {

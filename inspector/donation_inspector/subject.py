@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from donation_inspector.answers import Comparison, Measurement
     from donation_inspector.bufferized.values import Bufferization
     from donation_inspector.compiled_module import CompiledModule
+    from donation_inspector.frameworks.ways import Way
     from donation_inspector.recommendation import Recommendation
     from donation_inspector.verification import DonatedArgument
     from donation_inspector.xla.program import Program
@@ -85,6 +86,11 @@ class Origin(Protocol):
         """The call that jits the function, up to where `donate_argnames` goes; None where no such call does it."""
         ...
 
+    @property
+    def way(self) -> Way | None:
+        """How the function is jitted; None where there is none."""
+        ...
+
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments."""
         ...
@@ -92,6 +98,14 @@ class Origin(Protocol):
     def jaxpr(self) -> str | None: ...
     def on(self, platform: str) -> Origin:
         """The same program for another platform. Raises TraceError where JAX cannot lower it for that one."""
+        ...
+
+    def resized(self, shapes: Mapping[int, tuple[int, ...]]) -> Origin:
+        """The same function for other shapes of these leaves.
+
+        Raises IRError where there is no function, PathError for arrays whose shape cannot be changed, TraceError where
+        JAX cannot trace or lower it.
+        """
         ...
 
     def program(self, module: Any, target: Target | None) -> Program:
@@ -138,6 +152,18 @@ class Subject:
     """The targets that it was compared for, by name, the latest last."""
     elsewhere: dict[str, Subject] = field(default_factory=dict[str, "Subject"])
     """The same program for other platforms."""
+    at_sizes: dict[frozenset[tuple[int, tuple[int, ...]]], Subject] = field(default_factory=dict[Any, "Subject"])
+    """The same function for other shapes, by leaf index and shape."""
+
+    def resized(self, shapes: Mapping[int, tuple[int, ...]]) -> Subject:
+        """The same function for other shapes of these leaves, lowered once. Raises as `Origin.resized`."""
+        if all(self.signature.arguments[leaf].shape == shape for leaf, shape in shapes.items()):
+            return self
+        key = frozenset(shapes.items())
+        with self.lock:
+            if key not in self.at_sizes:
+                self.at_sizes[key] = Subject(self.origin.resized(shapes))
+            return self.at_sizes[key]
 
     def on(self, platform: str) -> Subject:
         """The same program for a platform, lowered once. Raises TraceError."""

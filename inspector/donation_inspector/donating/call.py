@@ -62,9 +62,7 @@ class FlatCall:
     @cached_property
     def names(self) -> tuple[tuple[str, str], ...]:
         """The whole argument that each leaf belongs to, and its path there: `params` and `['w']`."""
-        return tuple(
-            (whole.root, self._rests[leaf]) for whole in self.wholes for leaf in range(whole.first, whole.end)
-        )
+        return tuple((whole.root, self._rests[leaf]) for whole in self.wholes for leaf in range(whole.first, whole.end))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -88,6 +86,11 @@ class Parameters:
             self._all = None
         self._static = self.choose(static_argnums, static_argnames)
         self.has_static = bool(self._static.numbers or self._static.names)
+
+    @property
+    def static(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The static ones by number and by name."""
+        return tuple(sorted(self._static.numbers)), tuple(sorted(self._static.names))
 
     def choose(self, numbers: int | Iterable[int] | None, names: str | Iterable[str] | None) -> Chosen:
         """Numbers and names completed by one another as `jax.jit` does it where only one kind is given."""

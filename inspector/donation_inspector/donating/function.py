@@ -29,11 +29,13 @@ class DonatingFunction:
     """
 
     def __init__(self, fn: Callable[..., Any], pairs: Pairs, options: Options) -> None:
-        functools.update_wrapper(self, fn)
+        # Without what a jit keeps of itself in its __dict__.
+        functools.update_wrapper(self, fn, updated=())
         # JAX refuses what makes no sense.
         self._plain: Any = jax.jit(fn, **options)
         self.pairs = dict(pairs)
         self._parameters = Parameters(fn, options.get("static_argnums"), options.get("static_argnames"))
+        self.static_arguments = self._parameters.static
         self._ordering = Ordering(fn, self.pairs, self._parameters)
         asked = [options.get(name) for name in _CHOICES]
         self._asked = None if asked == [None, None] else self._parameters.choose(*asked)
@@ -122,7 +124,7 @@ class DonatingFunction:
         if (donated, planned) not in self._wholes:
             ordering, parameters = self._ordering, self._parameters
 
-            @functools.wraps(ordering.fn)
+            @functools.wraps(ordering.fn, updated=())
             def step(*args: Any, **kwargs: Any) -> Any:
                 call = parameters.flat(args, kwargs)
                 leaves = call.chosen(donated)
@@ -138,8 +140,8 @@ class DonatingFunction:
     def _refuse_kept(self, paths: Sequence[str]) -> None:
         if paths:
             raise PathError(
-                f"{self._ordering.name}: pairs name {', '.join(paths[:8])}, but donate_argnums and donate_argnames leave "
-                "that out. Donate it too, or leave both away: then what has a pair is donated."
+                f"{self._ordering.name}: pairs name {', '.join(paths[:8])}, but donate_argnums and donate_argnames "
+                "leave that out. Donate it too, or leave both away: then what has a pair is donated."
             )
 
     # ---- shardings that are given as trees of the user's arguments and results
@@ -159,7 +161,12 @@ class DonatingFunction:
         return {"out_shardings": planned.of(_spread(self._options["out_shardings"], results))}
 
     def _split_options(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], call: FlatCall, donated: Sequence[int], planned: Order | None
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        call: FlatCall,
+        donated: Sequence[int],
+        planned: Order | None,
     ) -> Options:
         options = {
             name: value for name, value in self._options.items() if name not in ("static_argnums", "static_argnames")

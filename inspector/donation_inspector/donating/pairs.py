@@ -94,8 +94,8 @@ def _leaves_at(name: str, kind: str, place: Place, paths: Sequence[str]) -> tupl
         index = operator.index(cast(Any, place))
     except TypeError:
         raise PathError(
-            f"{name}: pairs name the {kind} {place!r} of type {type(place).__name__}. Give a flat index, or a path such "
-            "as \"params['w']\"."
+            f"{name}: pairs name the {kind} {place!r} of type {type(place).__name__}. Give a flat index, or a path "
+            "such as \"params['w']\"."
         ) from None
     if not 0 <= index < len(paths):
         raise PathError(

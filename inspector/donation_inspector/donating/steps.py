@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 import jax
 
-from donation_inspector.donating.call import Dynamic, FlatCall, Statics, with_statics
+from donation_inspector.donating.call import Dynamic, FlatCall, with_statics
 from donation_inspector.donating.ordering import Ordering, OtherStructure
 from donation_inspector.donating.returned import Order, picker
 
@@ -74,12 +74,10 @@ class SplitStep:
         self._donated, self._kept = picker(donated), picker(kept)
         place = {leaf: place for place, leaf in enumerate(self.order)}
         self._restore = picker([place[leaf] for leaf in range(len(self.order))])
-        self.jitted: Any = jax.jit(self._traced(ordering, call, donated, planned), donate_argnums=0, **options)
+        self.jitted: Any = jax.jit(self._traced(ordering, donated, planned), donate_argnums=0, **options)
         self.call = self._caller()
 
-    def _traced(
-        self, ordering: Ordering, call: FlatCall, donated: Sequence[int], planned: Order | None
-    ) -> Callable[..., Any]:
+    def _traced(self, ordering: Ordering, donated: Sequence[int], planned: Order | None) -> Callable[..., Any]:
         tree, statics, restore, parameters = self.tree, self.statics, self._restore, ordering.parameters
 
         def step(donated_leaves: tuple[Any, ...], kept_leaves: tuple[Any, ...]) -> Any:

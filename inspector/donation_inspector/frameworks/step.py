@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from donation_inspector.frameworks import equinox, nnx
-from donation_inspector.xla import lowering
+from donation_inspector.donating.function import DonatingFunction
+from donation_inspector.donating.staged import Staged
+from donation_inspector.frameworks import equinox, exported, nnx, paired, plain
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import bind, unwrap
 
@@ -18,7 +19,10 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
         TraceError: with what is wrong and what to do.
     """
     if unwrap(fn) is not None:
-        return lowering.lower(fn, args, kwargs)
+        return paired.of_stage(fn, args, kwargs) if isinstance(fn, Staged) else plain.lower(fn, args, kwargs)
+    program = exported.behind(fn)
+    if program is not None:
+        return exported.lower(fn, program, args, kwargs)
     call = equinox.wrapped_call(fn, args, kwargs)
     if call is not None:
         return equinox.lower(*call)
@@ -26,4 +30,6 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     with nnx.untouched(fn, args, kwargs):
         if nnx.is_wrapped(fn):
             return nnx.lower(fn, args, kwargs)
-        return lowering.lower(fn, args, kwargs)
+        if isinstance(fn, DonatingFunction):
+            return paired.lower(fn, args, kwargs)
+        return plain.lower(fn, args, kwargs)

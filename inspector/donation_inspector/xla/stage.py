@@ -154,6 +154,22 @@ def static_names(fn: Any) -> tuple[str, ...] | None:
     return None if len(names) < len(info.static_argnums or ()) else names
 
 
+def static_arguments(fn: Any) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
+    """The static arguments of a `jax.jit` function, by number and by name; None for any other."""
+    info: Any = getattr(fn, "_jit_info", None)
+    return None if info is None else (tuple(info.static_argnums or ()), tuple(info.static_argnames or ()))
+
+
+def wraps_options(fn: Any) -> bool:
+    """Whether a `jax.jit` function has shardings, a device or compiler options of its own."""
+    info: Any = getattr(fn, "_jit_info", None)
+    if info is None:
+        return False
+    shardings = (*info.in_shardings_leaves, *info.out_shardings_leaves)
+    given = any(isinstance(one, jax.sharding.Sharding | jax.sharding.PartitionSpec) for one in shardings)
+    return given or bool(info.device or info.backend or info.compiler_options_kvs)
+
+
 def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequence[Any] | None) -> Stage:
     """Trace a function that has `.trace` or `.lower`.
 
