@@ -147,7 +147,12 @@ class Pair(NamedTuple):
     x: object
     y: object
 
+@partial(jax.jit, donate_argnames="half")
+def casts(half):
+    return half.astype(jnp.float32) + 1
+
 one = jax.ShapeDtypeStruct((4,), jnp.float32)
+half = (jax.ShapeDtypeStruct((4,), jnp.bfloat16),)
 positional = one, one
 keywords = {"second": one}
 both = (one,), {"second": one}
@@ -237,7 +242,7 @@ def test_a_tuple_is_positional_a_dict_is_keywords_and_anything_else_one_argument
             "unexpected keyword argument 'third'. It gives 0 positional, third=: a tuple",
         ),
         ("{train}:takes", "positional", "too many positional arguments. It gives 2 positional: a tuple"),
-        ("{train}:either", "raises", "raises() fails: KeyError: 'nothing' ({train}.py:42: return {{}}[\"nothing\"])"),
+        ("{train}:either", "raises", "raises() fails: KeyError: 'nothing' ({train}.py:47: return {{}}[\"nothing\"])"),
         ("{train}:either", "generates", "generates() gives a generator: it has to return the arguments"),
         ("{train}:either", "takes", "takes() fails: TypeError: takes() missing 1 required positional argument"),
         ("{train}:one", None, "is no function"),
@@ -289,7 +294,7 @@ def test_arrays_of_a_function_are_what_is_measured(
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (["--fail-on", "not-donated"], 3, "--fail-on not-donated: batch (512 B) is unusable: "),
+        (["--fail-on", "not-donated"], 3, "--fail-on not-donated: batch (512 B), unusable: "),
         (["--donate", "params", "--fail-on", "does-not-fit"], 1, "needs --target, or --fits"),
         (["--fits", "1MB", "--fail-on", "does-not-fit"], 0, ""),
         (["--fits", "200KB", "--fail-on", "does-not-fit"], 3, "does-not-fit: step on cpu: over by 62.7 KB of 200 KB"),
@@ -304,6 +309,15 @@ def test_a_ci_run_fails_on_what_it_asks(
     assert captured.out.startswith("step · cpu")
     assert words in captured.err
     assert bool(captured.err) == bool(words)
+
+
+def test_what_jax_left_to_xla_is_asked_of_xla(train: str, capsys: pytest.CaptureFixture[str]) -> None:
+    # as many elements and fewer bytes: JAX leaves it to XLA without a word, and XLA uses it for nothing
+    assert main(["inspect", f"{train}:casts", "--args", "half", "--fail-on", "not-donated"]) == 3
+    captured = capsys.readouterr()
+    assert "half (8 B), donor: " in captured.err
+    assert "XLA did not reuse it" in captured.err
+    assert "compiled  argument" in captured.out
 
 
 def test_nothing_donated_is_not_donated(train: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,8 +12,7 @@ from donation_inspector.errors import PassError
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.text import Text, diff, donated, materialized, pretty
 from donation_inspector.passes.effect import Effect
-from donation_inspector.passes.hazards import UPSTREAM as REAL_PASS
-from donation_inspector.passes.hazards import diagnose
+from donation_inspector.passes.hazards import UPSTREAM, diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
 from donation_inspector.signature import Donation
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from donation_inspector.subject import Subject
 
 Pipeline = str | ModulePass | Sequence[ModulePass]
+REAL_PASS = UPSTREAM
 
 
 def pipeline_name(pipeline: Pipeline) -> str:

@@ -6,9 +6,11 @@ is asked, and what is unknown is null. Keys of `summary`:
     format              1
     program, platform, devices, pipeline, notes
     versions            of jax, jaxlib, xdsl and donation-inspector, which answered
-    arguments           flat, in JAX's order: path, shape, dtype, nbytes, nbytes_per_device, sharding, donated, verdict,
-                        reason (what JAX decided), result (the path of the one that takes over the buffer)
-    results             flat: path, shape, dtype, nbytes, nbytes_per_device, sharding, argument (likewise)
+    arguments           flat, in JAX's order: path, shape, dtype, nbytes, nbytes_per_device, sharding, added_by (which
+                        part of a framework), donated, verdict, reason (what JAX decided), result (the path of the one
+                        that takes over the buffer)
+    results             flat: the same up to added_by, argument (likewise), updates (the path of the argument that it is
+                        the new value of)
     program_memory      in program order, nothing compiled: peak, peak_at, operations, unknown (values of unknown size),
                         peak_with_nothing_donated
     applied             the pass: pairs (argument, result: paths), compilable, why_not, diagnostics (severity, code,
@@ -22,14 +24,20 @@ is asked, and what is unknown is null. Keys of `summary`:
                         constants, contributors (role, nbytes, path, op_name, source), most bytes first
     measurement         target, inputs, runs, devices, outputs_equal, limits, variants (peak, spread: smallest and
                         largest, predicted, seconds, status, error), all devices together; null where nothing ran
+    verified            the user's own call: path, nbytes, outcome, result, reason of each donated argument; null where
+                        none was made
+    recommendation      target, here, name, pairs, donated (paths), total, baselines (none, jax), tried, exhaustive,
+                        searched, unsafe (path, reason, certain), more, code; null where none was asked for
+    bufferization       target, pipeline, inputs, variants (status, error, allocations, frees, copies, copied, peak,
+                        total, seconds, max_error, outputs_close, conflict); null where MLIR was not asked
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from donation_inspector.attribution import describe
 from donation_inspector.errors import CompileError
@@ -37,18 +45,21 @@ from donation_inspector.errors import CompileError
 if TYPE_CHECKING:
     from donation_inspector.answers import Comparison, Measurement, Variant
     from donation_inspector.attribution.peak import Peak
+    from donation_inspector.bufferized.values import Bufferization
     from donation_inspector.inspection import Inspection
+    from donation_inspector.recommendation import Recommendation
+    from donation_inspector.verification import DonatedArgument
 
 FORMAT = 1
 VERSIONS = ("jax", "jaxlib", "xdsl", "donation-inspector")
 Json = dict[str, Any]
+_T = TypeVar("_T")
 
 
 def summary(inspection: Inspection) -> Json:
     """Everything known about an Inspection, with nothing computed that has to be asked for; see the module's page."""
     paths = _Paths(inspection)
     memory = inspection.program_memory
-    runs = inspection.measurement
     return {
         "format": FORMAT,
         "program": inspection.name,
@@ -66,7 +77,10 @@ def summary(inspection: Inspection) -> Json:
             }
             for one in inspection.arguments
         ],
-        "results": [{**_array(one), "argument": paths.argument(one.argument)} for one in inspection.results],
+        "results": [
+            {**_array(one), "argument": paths.argument(one.argument), "updates": one.updates}
+            for one in inspection.results
+        ],
         "program_memory": {
             "peak": memory.peak,
             "peak_at": memory.peak_at,
@@ -77,8 +91,15 @@ def summary(inspection: Inspection) -> Json:
         "notes": list(inspection.notes),
         "applied": _applied(inspection, paths),
         "comparisons": [_comparison(one, paths) for one in inspection.comparisons.values()],
-        "measurement": None if runs is None else _measurement(runs),
+        "measurement": _known(inspection.measurement, _measurement),
+        "verified": _known(inspection.verified, _verified),
+        "recommendation": _known(inspection.recommendation, lambda answer: _recommendation(answer, paths)),
+        "bufferization": _known(inspection.bufferization, _bufferization),
     }
+
+
+def _known(answer: _T | None, written: Callable[[_T], Any]) -> Any:
+    return None if answer is None else written(answer)
 
 
 class _Paths:
@@ -106,6 +127,7 @@ def _array(one: Any) -> Json:
         "nbytes": one.nbytes,
         "nbytes_per_device": one.nbytes_per_device,
         "sharding": one.sharding,
+        "added_by": one.added_by,
     }
 
 
@@ -200,6 +222,52 @@ def _measurement(answer: Measurement) -> Json:
                 "seconds": one.seconds,
                 "status": one.status,
                 "error": one.error,
+            }
+            for name, one in answer.variants.items()
+        },
+    }
+
+
+def _verified(arguments: Sequence[DonatedArgument]) -> list[Json]:
+    return [
+        {
+            "path": one.path,
+            "nbytes": one.nbytes,
+            "outcome": one.outcome,
+            "result": one.result,
+            "reason": one.reason or None,
+        }
+        for one in arguments
+    ]
+
+
+def _recommendation(answer: Recommendation, paths: _Paths) -> Json:
+    return {
+        "target": answer.target,
+        "here": answer.here,
+        "name": answer.name,
+        "pairs": paths.pairs(answer.pairs.items()),
+        "donated": [paths.argument(index) for index in sorted(answer.donated)],
+        "total": answer.total,
+        "baselines": dict(answer.baselines),
+        "tried": answer.tried,
+        "exhaustive": answer.exhaustive,
+        "searched": answer.searched,
+        "unsafe": [{"path": one.path, "reason": one.reason, "certain": one.certain} for one in answer.unsafe],
+        "more": answer.more,
+        "code": answer.code,
+    }
+
+
+def _bufferization(answer: Bufferization) -> Json:
+    left_out = {"name", "ir", "reused"}
+    return {
+        "target": answer.target,
+        "pipeline": answer.pipeline,
+        "inputs": answer.inputs,
+        "variants": {
+            name: {
+                field.name: getattr(one, field.name) for field in dataclasses.fields(one) if field.name not in left_out
             }
             for name, one in answer.variants.items()
         },

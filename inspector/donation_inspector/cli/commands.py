@@ -28,11 +28,10 @@ def inspect(options: argparse.Namespace) -> int:
     """The report on one program."""
     inspection = _opened(options).inspection
     asked: list[str] = options.target or []
-    elsewhere = (target for target in asked if target != MLIR)
-    targets: list[str | None] = [*([None] if options.compare else []), *elsewhere]
-    if options.fits and not targets:
-        targets = [None]
-    finished = not targets or _compare(inspection, targets, options.fits)
+    devices: list[str | None] = [*([None] if options.compare else []), *(one for one in asked if one != MLIR)]
+    if not devices and (options.fits or gate.needs_xla(inspection, options.fail_on)):
+        devices = [None]
+    finished = not devices or _compare(inspection, devices, options.fits)
     if finished and MLIR in asked:
         finished = _bufferize(inspection)
     return _report(inspection, options, finished)
@@ -95,6 +94,15 @@ def _compare(inspection: Inspection, targets: Sequence[str | None], fits: str | 
     return not any(_cancelled(answer) for answer in answers.values())
 
 
+def _bufferize(inspection: Inspection) -> bool:
+    """Run the pass's own IR; False where Ctrl-C ended it."""
+    try:
+        with terminal.progress("MLIR bufferizes and runs") as progress:
+            return not _cancelled(inspection.compare(MLIR, progress=progress))
+    except KeyboardInterrupt:
+        return False
+
+
 def _measure(inspection: Inspection, runs: int, timeout: float) -> bool:
     """Run the variants; False where Ctrl-C ended it."""
     try:
@@ -102,12 +110,6 @@ def _measure(inspection: Inspection, runs: int, timeout: float) -> bool:
             return not _cancelled(inspection.measure(runs=runs, timeout=timeout, progress=progress))
     except KeyboardInterrupt:
         return False
-
-
-def _bufferize(inspection: Inspection) -> bool:
-    """Run the pass's own IR; False where Ctrl-C ended it."""
-    with terminal.progress("MLIR bufferizes and runs") as progress:
-        return not _cancelled(inspection.compare(MLIR, progress=progress))
 
 
 def _cancelled(answer: Comparison | Measurement | Bufferization) -> bool:
@@ -123,7 +125,7 @@ def _report(inspection: Inspection, options: argparse.Namespace, finished: bool)
     if not finished:
         print("donation-inspector: interrupted, the rest is left out.", file=sys.stderr)
         return INTERRUPTED
-    found = gate.findings(inspection, options.fail_on or ())
+    found = gate.findings(inspection, options.fail_on)
     for line in found:
         print(f"donation-inspector: --fail-on {line}", file=sys.stderr)
     return FOUND if found else 0

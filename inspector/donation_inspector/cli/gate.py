@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.answers import fits_words
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
@@ -23,15 +23,32 @@ def findings(inspection: Inspection, conditions: Iterable[str]) -> list[str]:
     return [f"{name}: {line}" for name in dict.fromkeys(conditions) for line in _CONDITIONS[name](inspection)]
 
 
+def needs_xla(inspection: Inspection, conditions: Iterable[str]) -> bool:
+    """Whether only a compiled module can tell: an argument is left to XLA, and XLA was not asked."""
+    left = any(argument.verdict is Verdict.DONOR for argument in inspection.arguments)
+    return left and "not-donated" in conditions and not inspection.comparisons
+
+
 def _not_donated(inspection: Inspection) -> Iterator[str]:
-    compiled = inspection.comparison
-    arguments = inspection.arguments if compiled is None else compiled.arguments
-    donated = [argument for argument in arguments if argument.donated]
-    if not donated:
+    if not any(argument.donated for argument in inspection.arguments):
         yield f"{inspection.name} donates nothing"
-    lost = [one for one in donated if one.verdict in (Verdict.UNUSABLE, Verdict.UNUSED)]
-    for argument in sorted(lost, key=lambda one: -(one.nbytes or 0)):
-        yield f"{argument.path} ({format_bytes(argument.nbytes)}) is {argument.verdict}: {argument.reason}"
+    lost = {one.path: one for one in _lost(inspection)}
+    for argument in sorted(lost.values(), key=lambda one: -(one.nbytes or 0)):
+        yield f"{argument.path} ({format_bytes(argument.nbytes)}), {argument.verdict}: {argument.reason}"
+
+
+def _lost(inspection: Inspection) -> Iterator[Argument]:
+    """Donated arguments whose buffers no result takes over, by JAX's decision or on some target by XLA's."""
+    for argument in inspection.arguments:
+        if argument.donated and argument.verdict in (Verdict.UNUSABLE, Verdict.UNUSED):
+            yield argument
+    for comparison in inspection.comparisons.values():
+        compiled = comparison.variants["jax"]
+        if compiled.memory is None:
+            continue
+        for argument in comparison.arguments:
+            if argument.verdict is Verdict.DONOR and argument.index not in compiled.input_output_alias:
+                yield argument
 
 
 def _does_not_fit(inspection: Inspection) -> Iterator[str]:

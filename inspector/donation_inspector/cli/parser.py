@@ -104,9 +104,11 @@ def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--fail-on",
         action="append",
+        default=[],
         choices=("not-donated", "does-not-fit"),
-        help="exit with 3 where this is so (give it several times); not-donated: nothing is donated, or a donated "
-        "argument whose buffer no result takes over; does-not-fit: what jax donates does not fit a target, or --fits",
+        help="exit with 3 where this is so (give it several times). not-donated: nothing is donated, or no result "
+        "takes over the buffer of a donated argument (what JAX leaves to XLA is compiled for it). does-not-fit: as JAX "
+        "donates, it does not fit a --target, or --fits",
     )
     command.add_argument("--html", type=pathlib.Path, metavar="FILE", help="write the report as HTML too")
     _add_json(command, "write everything known as JSON too: Inspection.to_dict()")
