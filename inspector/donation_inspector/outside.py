@@ -14,7 +14,7 @@ import jax
 from donation_inspector.labels import type_label
 from donation_inspector.tables import aligned
 from donation_inspector.units import format_bytes
-from donation_inspector.variables import Walk, roots, user_namespace
+from donation_inspector.variables import LIMIT, Walk, roots, user_namespace
 from donation_inspector.xla.pointers import Buffer, buffers
 
 _SHOWN = 20
@@ -83,7 +83,8 @@ class Outside:
             parts.append(f"{len(sizes) - _NAMED_IN_SENTENCE} more")
         if self.unplaced:
             parts.append(f"{self.unplaced} of unknown size")
-        return f"What else fills {self._where()}: {', '.join(parts)}."
+        limit = "" if self.complete else f" Names are from the first {LIMIT:,} Python objects."
+        return f"What else fills {self._where()}: {', '.join(parts)}.{limit}"
 
     def _where(self) -> str:
         devices = self.per_device

@@ -19,9 +19,9 @@ _IPYTHONS = {"In", "_ih", "_dh", "_oh", "exit", "quit", "get_ipython", "open"}
 
 
 class Walk:
-    """One walk, nearest first, over containers and objects; a second one goes on where the first has not been.
+    """One walk, nearest first, over containers and objects; what comes later goes on where it has not been.
 
-    `complete` is False once `limit` objects were looked at, and something may have been left out.
+    `complete` is False once `limit` objects were looked at, or one holds more than that: something may be left out.
     """
 
     def __init__(self, wanted: Callable[[Any], bool], limit: int = LIMIT) -> None:
@@ -46,8 +46,9 @@ class Walk:
             if self._wanted(value):
                 yield path, value
             else:
-                # what is longer than the whole walk is not laid out in memory
-                waiting.extend((path + step, part) for step, part in islice(_parts(value), self._left + 1))
+                parts = [(path + step, part) for step, part in islice(_parts(value), self._left + 1)]
+                self.complete = self.complete and len(parts) <= self._left
+                waiting.extend(parts)
 
 
 def user_namespace() -> Mapping[str, Any]:
@@ -85,7 +86,9 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, tuple) and hasattr(cast(Any, value), "_fields"):
         yield from zip((f".{name}" for name in cast(Any, value)._fields), cast("tuple[Any, ...]", value), strict=False)
     elif isinstance(value, list | tuple | deque):
-        yield from ((f"[{i}]", part) for i, part in enumerate(list(cast("Iterable[Any]", value))))
+        # another thread may change a deque meanwhile, and only a deque minds
+        held = list(cast("deque[Any]", value)) if isinstance(value, deque) else cast("list[Any]", value)
+        yield from ((f"[{i}]", part) for i, part in enumerate(held))
     elif isinstance(value, functools.partial):
         held = cast("functools.partial[Any]", value)
         yield from ((".func", held.func), (".args", held.args), (".keywords", held.keywords))

@@ -1,0 +1,265 @@
+"""What else fills the device: by variable, each buffer once, and never held."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gc
+import sys
+import types
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from flax import nnx
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import donation_inspector as di
+from donation_inspector import outside, report
+from donation_inspector.outside import LiveArray, Outside
+
+ROWS = 8  # times 4 KB
+
+
+def array(rows: int = ROWS) -> jax.Array:
+    return jnp.ones((rows, 1024))
+
+
+def look(namespace: Mapping[str, Any], *arguments: Any) -> dict[str | None, int]:
+    """Bytes by path, of the arrays that the namespace reaches; None for all the others together."""
+    found = outside.look("cpu", arguments, namespace)
+    sizes: dict[str | None, int] = {}
+    for one in found.arrays:
+        sizes[one.path] = sizes.get(one.path, 0) + one.nbytes
+    return sizes
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    weight: Any
+
+
+class Model(nnx.Module):
+    def __init__(self) -> None:
+        self.l1 = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
+
+
+def closed_over(value: Any) -> Any:
+    return jax.jit(lambda x: x + value)
+
+
+PLACES = {
+    "history[3]": lambda value: {"history": [0, 1, 2, value]},
+    "log['loss'][0].x": lambda value: {"log": {"loss": (types.SimpleNamespace(x=value),)}},
+    "state.count": lambda value: {"state": optax.ScaleByAdamState(value, None, None)},
+    "held.weight": lambda value: {"held": Slotted(value)},
+    "step.args[0]": lambda value: {"step": functools.partial(max, value)},
+    "step.<closure>.value": lambda value: {"step": closed_over(value)},
+    "Out[12]": lambda value: {"_": value, "_12": value, "Out": {12: value}, "_oh": {12: value}, "In": ["x"]},
+    "_saved": lambda value: {"_saved": value},
+    "short": lambda value: {"long": [[value]], "short": value, "Out": {1: value}},
+}
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_an_array_is_named_by_its_shortest_path(path: str) -> None:
+    value = array()
+    assert look(PLACES[path](value))[path] == value.nbytes
+
+
+def test_a_models_arrays_are_named_as_the_user_writes_them() -> None:
+    model = Model()
+    found = look({"model": model})
+    assert found["model.l1.kernel"] == 24
+    assert found["model.l1.bias"] == 12
+
+
+def test_a_buffer_counts_once_and_arguments_not_at_all() -> None:
+    given, kept = array(), array()
+    names = {"given": given, "again": [given], "kept": kept, "same": kept, "part": kept.addressable_shards[0].data}
+    found = look(names, given)
+    assert [path for path in found if path is not None] == ["kept"]
+    assert found["kept"] == kept.nbytes
+
+
+def test_the_total_is_that_of_the_buffers() -> None:
+    given, kept = array(), array()
+    found = outside.look("cpu", [given], {"kept": kept})
+    live = [one for one in jax.live_arrays() if one is not given]
+    parts = {
+        (shard.device, shard.data.unsafe_buffer_pointer()): shard.data.nbytes
+        for one in live
+        for shard in one.addressable_shards
+    }
+    assert found.total == sum(parts.values())
+    assert sum(found.per_device.values()) == found.total
+    assert [one.nbytes for one in found.arrays] == sorted((one.nbytes for one in found.arrays), reverse=True)
+
+
+def test_a_deleted_array_is_gone() -> None:
+    value = array()
+    value.delete()
+    assert "value" not in look({"value": value})
+
+
+def test_each_device_has_its_part() -> None:
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
+    split, copied = (jax.device_put(array(), NamedSharding(mesh, spec)) for spec in (P("x"), P()))
+    found = {one.path: one for one in outside.look("cpu", [], {"split": split, "copied": copied}).arrays}
+    assert found["split"].nbytes == split.nbytes
+    assert found["split"].per_device == {f"cpu:{i}": split.nbytes // 4 for i in range(4)}
+    assert found["copied"].nbytes == 4 * copied.nbytes
+    assert found["copied"].per_device == {f"cpu:{i}": copied.nbytes for i in range(4)}
+
+
+@functools.lru_cache
+def cached() -> jax.Array:
+    return array(3 * ROWS)
+
+
+def test_what_no_variable_reaches_is_said_to_be_so() -> None:
+    size = cached().nbytes
+    found = outside.look("cpu", [], {"cached": cached})
+    assert any(one.path is None and one.nbytes == size for one in found.arrays)
+    assert outside.NO_VARIABLE in repr(found)
+
+
+def test_a_huge_namespace_is_not_looked_at_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = array()
+    monkeypatch.setattr(outside, "Walk", functools.partial(outside.Walk, limit=100))
+    for long in ([[i] for i in range(200)], list(range(200))):
+        found = outside.look("cpu", [], {"long": long, "value": [[[value]]]})
+        assert not found.complete
+        assert "Names are from the first" in repr(found)
+    assert outside.look("cpu", [], {"value": [[[value]]]}).complete
+
+
+def test_a_ring_ends() -> None:
+    ring: list[Any] = [array()]
+    ring.append(ring)
+    assert look({"ring": ring})["ring[0]"] == ring[0].nbytes
+
+
+def test_looking_runs_nobodys_code() -> None:
+    class Trap:
+        @property
+        def weight(self) -> Any:
+            raise AssertionError("a property was run")
+
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(f"{name} was asked for")
+
+    look({"trap": Trap()})
+
+
+def test_the_last_errors_traceback_holds_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def train(batch: Any) -> None:
+        raise ValueError(batch.shape)
+
+    with pytest.raises(ValueError, match="1024") as caught:
+        train(array())
+    monkeypatch.setattr(sys, "last_traceback", caught.value.__traceback__, raising=False)
+    assert "batch in train, kept by the last error's traceback" in look({})
+
+
+# ---- of an Inspection
+
+
+def step(w: Any, x: Any, unread: Any) -> Any:  # noqa: ARG001
+    return w * x.sum()
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The variables of a notebook."""
+    names: dict[str, Any] = {}
+    shell = types.SimpleNamespace(user_ns=names)
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    return names
+
+
+def test_an_inspection_leaves_out_its_own_arguments(notebook: dict[str, Any]) -> None:
+    # larger than what an Inspection holds of small inputs
+    notebook.update(w=array(512), x=array(), unread=array(), old=array(512))
+    inspection = di.inspect(jax.jit(step, donate_argnums=0), *(notebook[name] for name in ("w", "x", "unread")))
+    paths = [one.path for one in inspection.outside.arrays]
+    assert paths[0] == "old"
+    assert not {"w", "x", "unread"} & set(paths)
+    gone = weakref.ref(notebook.pop("old"))
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_script_has_the_variables_of_its_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = array()
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    monkeypatch.setitem(sys.modules, "__main__", types.SimpleNamespace(kept=value))
+    found = di.inspect(step, *[jax.ShapeDtypeStruct((2,), jnp.float32)] * 3).outside
+    assert "kept" in {one.path for one in found.arrays}
+
+
+def test_the_report_tells_it_after_compare_and_a_saved_notebook_never(notebook: dict[str, Any]) -> None:
+    notebook["old"] = array(256)
+    inspection = di.inspect(step, jnp.ones(64), jnp.ones(64), 1.0)
+    assert "What else fills" not in inspection.report()
+    inspection.compare()
+    (line,) = [line for line in inspection.report().splitlines() if line.startswith("What else fills cpu:0")]
+    assert "old 1.0 MB" in line
+    assert "What else fills" in report.page(inspection)
+    assert "What else fills" not in report.summary(inspection) + report.static_html(inspection)
+
+
+def test_a_platform_that_is_not_here_is_unknown() -> None:
+    found = outside.look("rocm", [], {})
+    assert (found.known, found.total) == (False, None)
+    assert "unknown" in repr(found)
+
+
+# ---- in words
+
+
+def live(path: str | None, nbytes: int, **per_device: int) -> LiveArray:
+    return LiveArray(path, "f32[?]", nbytes, {f"cpu:{name[1:]}": size for name, size in per_device.items()})
+
+
+def test_variables_are_added_up_in_the_sentence() -> None:
+    arrays = (
+        live("history[0]", 3000, d0=3000),
+        live("history[1]", 3000, d0=3000),
+        live("Out[12]", 2000, d0=2000),
+        live(None, 1000, d0=1000),
+        live("Out[7].x", 900, d0=900),
+    )
+    said = Outside(arrays).sentence()
+    assert said == (
+        "What else fills cpu:0 besides this call's arguments, 9.9 KB: history (2 arrays) 6.0 KB, Out[12] 2.0 KB, "
+        "no variable found 1.0 KB, 1 more."
+    )
+
+
+def test_several_devices_tell_the_fullest() -> None:
+    said = Outside((live("a", 3000, d0=1000, d1=2000), live("b", 500, d0=500)), unplaced=2).sentence()
+    assert "2 devices besides this call's arguments, at most 2.0 KB on one (cpu:1)" in said
+    assert "2 of unknown size" in said
+    assert Outside((live("a", 10, d0=10),), unplaced=1).total is None
+
+
+def test_nothing_else_is_said() -> None:
+    assert Outside(()).sentence().startswith("Nothing else is alive")
+    assert Outside(()).total == 0
+
+
+def test_names_are_text_in_a_notebook() -> None:
+    shown = Outside((live("d['<script>']", 10, d0=10),))._repr_html_()
+    assert "<script>" not in shown
+    assert "&lt;script&gt;" in shown
+
+
+def test_numpys_arrays_are_not_the_devices() -> None:
+    assert look({"host": np.ones(10)}).keys() <= {None}
