@@ -7,17 +7,27 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
+import numpy as np
 
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
+from donation_inspector.frameworks.updates import Written, with_updates, written_names
+from donation_inspector.frameworks.versions import require
 from donation_inspector.xla import lowering
 from donation_inspector.xla.leaves import Name, key_path, leaves_with_path
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import attempt, flat_inputs, trace
+
+OLDEST = "0.13"
+"""The first Equinox whose `filter_jit` is known here."""
+
+_trees: Any = jax.tree
+"""Public, partly untyped."""
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -57,6 +67,7 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
     Raises:
         TraceError: as `lowering.lower`.
     """
+    require("equinox", OLDEST)
     name = str(wrapper.fn)
     listening, listener = copy.copy(wrapper), _Listener()
     object.__setattr__(listening, "_cached", listener)
@@ -67,14 +78,17 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
     inputs = flat_inputs(wrapper._cached, call, {})
     staged = trace(wrapper._cached, call, {}, name=name, inputs=inputs)
     function = wrapper.__wrapped__
-    known = naming.by_identity(
-        (leaf, Name(argument, key_path(keys)))
-        for argument, value in [*naming.bound_arguments(function, args, kwargs), (name, function)]
-        for keys, leaf in leaves_with_path(value)
-    )
+    given = naming.bound_arguments(function, args, kwargs)
+    found = naming.by_identity(inputs, _named([*given, (name, function)]))
+    # what is kept for naming has shapes alone: an inspector must not hold the caller's arrays
+    shapes = [(root, _traced_shapes(value)) for root, value in given]
+    written, traced = written_names(function), staged.traced
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
-        return naming.rename(inputs, known, arguments), _result_names(results)
+        marker, *own = _result_names(results)
+        if traced is not None and marker.added_by is not None:
+            own = _updates(traced, written, shapes, own)
+        return naming.rename(found, arguments), [marker, *own]
 
     return lowering.from_stage(staged, rename)
 
@@ -95,11 +109,40 @@ def _is_shape(value: Any) -> bool:
     return isinstance(value, jax.ShapeDtypeStruct)
 
 
+def _traced_shapes(value: Any) -> Any:
+    """The shapes of what Equinox traces of an argument, None in place of the rest."""
+    eqx: Any = sys.modules["equinox"]
+
+    def is_traced(leaf: Any) -> bool:
+        return eqx.is_array(leaf) or isinstance(leaf, np.generic | np.ndarray | jax.ShapeDtypeStruct)
+
+    def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+    return _trees.map(shape, eqx.filter(value, is_traced))
+
+
+def _named(arguments: Sequence[tuple[str, Any]]) -> Iterator[tuple[Any, Name]]:
+    for argument, value in arguments:
+        for keys, leaf in leaves_with_path(value):
+            yield leaf, Name(argument, key_path(keys))
+
+
 def _result_names(results: Sequence[Name]) -> Sequence[Name]:
     """Equinox returns (its marker, the user's arrays, the rest): the user's own paths of them."""
     if not all(name.rest.startswith(("[0]", "[1]")) for name in results):
         return results
     return [
-        Name("", name.rest.removeprefix("[1]") or "result") if name.rest.startswith("[1]") else Name("", "eqx marker")
+        Name("", name.rest.removeprefix("[1]") or "result")
+        if name.rest.startswith("[1]")
+        else Name("", "eqx marker", added_by="eqx.filter_jit")
         for name in results
     ]
+
+
+def _updates(
+    traced: Any, written: Written, shapes: Sequence[tuple[str, Any]], results: Sequence[Name]
+) -> Sequence[Name]:
+    """The user's own results, with the argument that each is the new value of, where that is plain."""
+    seen = SimpleNamespace(args_info=(tuple(value for _, value in shapes), {}), out_info=traced.out_info[1])
+    return with_updates(seen, written, [name for _, name in _named(shapes)], results)

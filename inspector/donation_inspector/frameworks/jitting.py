@@ -7,7 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from donation_inspector.frameworks import equinox, nnx
+from donation_inspector.frameworks import equinox, exported, nnx
 from donation_inspector.xla.stage import static_names
 
 
@@ -16,9 +16,14 @@ def call_that_jits(fn: Any) -> str | None:
 
     An NNX step keeps to `nnx.jit`, because `jax.jit` would lose what it changes in live objects, and static arguments
     stay static. Nothing is suggested for `eqx.filter_jit`, whose donation goes by groups of arguments, for a method,
-    a partial or an object, which no plain assignment replaces, or for positional-only arguments, which JAX can't name.
+    a partial, an object or an Exported, which no plain assignment replaces, or for positional-only arguments, which JAX
+    can't name.
     """
-    if isinstance(fn, types.MethodType) or equinox.wrapped_call(fn, (), {}) is not None:
+    if (
+        isinstance(fn, types.MethodType)
+        or equinox.wrapped_call(fn, (), {}) is not None
+        or exported.behind(fn) is not None
+    ):
         return None
     name = str(getattr(fn, "__name__", ""))
     static = static_names(getattr(fn, "jitted_fn", fn))

@@ -52,10 +52,12 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Low
     name = str(getattr(wrapper, "__name__", type(wrapper).__name__))
     staged = trace(wrapper, args, kwargs, name=name, inputs=inputs)
     found = naming.by_identity(inputs, arrays_of_all(_given(wrapper, args, kwargs)))
+    # what is kept for naming must not hold the inputs
+    traced = staged.traced
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
         named = naming.rename(found, arguments)
-        return named, _result_names(wrapper, staged.traced, named, results)
+        return named, _result_names(wrapper, traced, named, results)
 
     return lowering.from_stage(staged, rename)
 

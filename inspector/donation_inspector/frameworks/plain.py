@@ -27,11 +27,12 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     """
     staged = stage(fn, args, kwargs)
     found = naming.by_identity(staged.inputs, arrays_of_all(_with_variables(fn, args, kwargs)))
-    written = written_names(fn)
+    # what is kept for naming must not hold the inputs
+    written, traced = written_names(fn), staged.traced
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
         named = naming.rename(found, arguments)
-        return named, results if staged.traced is None else with_updates(staged.traced, written, named, results)
+        return named, results if traced is None else with_updates(traced, written, named, results)
 
     return lowering.from_stage(staged, rename)
 

@@ -77,13 +77,20 @@ def mesh_shape(module: Any, devices: int) -> tuple[int, ...]:
 def custom_call_targets(module: Any) -> tuple[str, ...]:
     """The names of all custom calls in the module, sorted."""
     targets: set[str] = set()
-    for op in _operations(module.operation):
+    for op in operations(module.operation):
         if op.name == "stablehlo.custom_call":
             targets.add(op.attributes["call_target_name"].value)
     return tuple(sorted(targets))
 
 
-def _operations(root: Any) -> Iterator[Any]:
+def partitions(module: Any) -> int:
+    """On how many devices the module runs."""
+    held = module.operation.attributes
+    return int(held["mhlo.num_partitions"].value) if "mhlo.num_partitions" in held else 1
+
+
+def operations(root: Any) -> Iterator[Any]:
+    """An operation and all that its regions hold."""
     stack = [root]
     while stack:
         operation = stack.pop()
