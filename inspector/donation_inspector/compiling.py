@@ -110,14 +110,41 @@ def compile_donations(
     What is finished is kept on the subject, `known` finds it; the rest is not there after `timeout` seconds for all
     together, or once `cancel` is set. On Ctrl-C it is raised when all have ended. With `hlo` a comparison can use it.
     """
-    missing = {
+    missing = _missing(subject, donations, target, hlo=hlo)
+    parts = min(workers(), len(missing))
+    jobs = [_Part(subject, dict(list(missing.items())[part::parts]), target, timeout, hlo).run for part in range(parts)]
+    run_together(jobs, len(missing), progress, cancel)
+
+
+def compile_programs(
+    programs: Sequence[tuple[Subject, Mapping[str, Donation]]],
+    target: Target,
+    *,
+    progress: Progress,
+    cancel: threading.Event | None = None,
+) -> list[dict[str, Compiled]]:
+    """Compile the donations of several programs for their totals, a child for each program, several at once.
+
+    What is finished is kept on its subject, as by `compile_donations`; what was cancelled says so.
+    """
+    parts = [_Part(one, _missing(one, wanted, target, hlo=False), target, None, False) for one, wanted in programs]
+    fresh = run_together([part.run for part in parts], sum(len(part.donations) for part in parts), progress, cancel)
+    return [
+        {
+            name: known(subject, donation, target) or made[_compiled_key(target, donation)]
+            for name, donation in wanted.items()
+        }
+        for (subject, wanted), made in zip(programs, fresh, strict=True)
+    ]
+
+
+def _missing(subject: Subject, donations: Mapping[str, Donation], target: Target, *, hlo: bool) -> dict[str, Donation]:
+    """What is not compiled yet, each program once."""
+    return {
         label: wanted
         for label, wanted in _distinct(donations).items()
         if known(subject, wanted, target, hlo=hlo) is None
     }
-    parts = min(workers(), len(missing))
-    jobs = [_Part(subject, dict(list(missing.items())[part::parts]), target, timeout, hlo).run for part in range(parts)]
-    run_together(jobs, len(missing), progress, cancel)
 
 
 @dataclass(frozen=True)
@@ -130,18 +157,14 @@ class _Part:
     timeout: float | None
     hlo: bool
 
-    def run(self, progress: Progress, cancel: threading.Event) -> None:
+    def run(self, progress: Progress, cancel: threading.Event) -> dict[CompiledKey, Compiled]:
         kept = self.subject.compiled if self.hlo else self.subject.totals
 
         programs = _programs(self.subject, self.donations, self.target)
         compiled = compile_variants(programs, progress=progress, cancel=cancel, timeout=self.timeout, hlo=self.hlo)
-        kept.update(
-            {
-                _compiled_key(self.target, self.donations[label]): result
-                for label, result in compiled.items()
-                if result.status in _FINAL
-            }
-        )
+        made = {_compiled_key(self.target, self.donations[label]): result for label, result in compiled.items()}
+        kept.update({key: result for key, result in made.items() if result.status in _FINAL})
+        return made
 
 
 def known(subject: Subject, donation: Donation, target: Target, *, hlo: bool = False) -> Compiled | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
-from donation_inspector import bufferizing, compiling, outside, recommending, saved, summary, where
+from donation_inspector import bufferizing, compiling, outside, recommending, saved, summary, sweeping, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -32,6 +32,7 @@ from donation_inspector.recommendation import Recommendation
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
+from donation_inspector.sweep import Sweep
 from donation_inspector.units import parse_bytes
 from donation_inspector.verification import DonatedArgument
 from donation_inspector.where import Where
@@ -331,6 +332,38 @@ class Inspection:
             )
         self._subject.recommendations[self._donated] = found
         return found
+
+    def sweep(
+        self,
+        sizes: Mapping[str, Sequence[Any]] | None = None,
+        /,
+        *,
+        target: str | Target | None = None,
+        fits: str | int | None = None,
+        progress: Progress | None = None,
+        cancel: threading.Event | None = None,
+        **by_name: Sequence[Any],
+    ) -> Sweep:
+        """XLA's totals at other sizes of the arguments, from shapes alone: `sweep(batch=[8, 16, 32])`; nothing is run.
+
+        A name is that of an argument; any path, and an argument that is called as an option here, goes into the
+        mapping: `sweep({"batch['x']": [8, 16]})`. Each size takes the place of the leading dimension of every array
+        below it, scalars left out; a tuple is the whole shape of one array. Several names change together, the first
+        sizes of all first. The function is traced anew at each size; what it takes as static does not change.
+
+        What is donated here is donated at every size. `target`, `fits`, `progress` and `cancel` as for `compare`. What
+        JAX cannot trace at a size, and what does not fit, is refused or cancelled, is a row of the answer.
+
+        Raises:
+          PathError: there is no such argument, or no single dimension of it that could change.
+          TraceError: what is given for an argument is no list of sizes.
+          IRError: a program from a file, or a lowering alone.
+          CompileError: as `compare`.
+        """
+        there = self._target(target, fits)
+        asked = {**(sizes or {}), **by_name}
+        with reported(progress, f"XLA compiles for {there.name} at each size of {', '.join(asked)}") as report:
+            return sweeping.sweep(self._subject, self._donated, asked, there, progress=report, cancel=cancel)
 
     @property
     def recommendation(self) -> Recommendation | None:

@@ -30,7 +30,9 @@ def shape_of(array: Any) -> jax.ShapeDtypeStruct:
     if not isinstance(array, jax.Array):
         return jax.ShapeDtypeStruct(array.shape, jax.dtypes.canonicalize_dtype(array.dtype))
     sharding = array.sharding if array.committed else None
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding, weak_type=array.weak_type)
+    # an array of typed keys has no weak type
+    weak = bool(getattr(array, "weak_type", False))
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding, weak_type=weak)
 
 
 def arrays(tree: Any) -> list[Any]:
