@@ -104,7 +104,8 @@ def test_a_jitted_step_is_named_as_the_user_wrote_it(training: Training) -> None
     assert paths[8:10] == ["optimizer.opt_state[0].count", "optimizer.opt_state[0].mu.hidden.bias"]
     assert paths[-3:] == ["optimizer.step", "x", "y"]
     assert {leaf.root for leaf in lowered.signature.arguments} == {"model", "optimizer", "x", "y"}
-    assert [leaf.path for leaf in lowered.signature.results] == [*paths[:-2], "result"]
+    assert [leaf.path for leaf in lowered.signature.results] == [*(f"{path}, updated" for path in paths[:-2]), "result"]
+    assert [leaf.updates for leaf in lowered.signature.results] == [*paths[:-2], None]
     assert lowered.inputs[1] is training.model.hidden.kernel.get_value()
 
 
@@ -147,7 +148,13 @@ def test_tree_mode_is_taken(training: Training) -> None:
     lowered = lower(nnx.jit(plain_step, graph=False), (training.model, training.optimizer, X, Y), {})
 
     assert [leaf.path for leaf in lowered.signature.arguments][:8] == MODEL_PATHS
-    assert lowered.signature.results[0].path == "result"
+    # what stays as it is comes back in graph mode alone
+    changed = [path for path in MODEL_PATHS if not path.startswith("model.norm.")]
+    returned = [leaf.path for leaf in lowered.signature.results]
+    assert returned[0] == "result"
+    assert {f"{path}, updated" for path in changed} < set(returned)
+    assert "optimizer.opt_state[0].mu.hidden.kernel, updated" in returned
+    assert len(set(returned)) == len(returned)
 
 
 def test_a_traced_or_lowered_step_is_taken(training: Training) -> None:

@@ -1,0 +1,122 @@
+"""Which results are an argument's new value: never a gradient, and nothing where two could be meant."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+from donation_inspector.frameworks.step import lower
+
+PARAMS = {"b": jnp.ones(3), "w": jnp.ones((4, 3))}
+ADAM = optax.adam(1e-3)
+STATE = ADAM.init(PARAMS)
+X = jnp.ones((2, 4))
+OF_STATE = [f"state[0].{part}" for part in ("count", "mu['b']", "mu['w']", "nu['b']", "nu['w']")]
+OF_PARAMS = ["params['b']", "params['w']"]
+
+
+def loss(params: Any, x: Any) -> Any:
+    return (x @ params["w"] + params["b"]).sum()
+
+
+def train(params: Any, state: Any, x: Any) -> Any:
+    value, gradients = jax.value_and_grad(loss)(params, x)
+    changes, state = ADAM.update(gradients, state, params)
+    params = optax.apply_updates(params, changes)
+    return params, state, value
+
+
+def train_to_dict(params: Any, state: Any, x: Any) -> Any:
+    params, state, value = train(params, state, x)
+    return {"loss": value, "a_state": state}
+
+
+def train_elsewhere(params: Any, state: Any, x: Any) -> Any:
+    return train(params, state, x)
+
+
+def gradients_and_state(params: Any, state: Any, x: Any) -> Any:
+    gradients = jax.grad(loss)(params, x)
+    changes, state = ADAM.update(gradients, state, params)
+    return changes, state
+
+
+def state_alone(state: Any, x: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf * 2, state)
+
+
+def either(params: Any, state: Any, x: Any) -> Any:
+    if x.shape[0] > 1:
+        return params, state
+    return state, params
+
+
+def updates_of(fn: Any, *args: Any, **kwargs: Any) -> list[str | None]:
+    return [leaf.updates for leaf in lower(fn, args, kwargs).signature.results]
+
+
+def test_a_state_by_its_structure_and_parameters_by_their_name() -> None:
+    assert updates_of(train, PARAMS, STATE, X) == [*OF_PARAMS, *OF_STATE, None]
+    assert updates_of(jax.jit(train, donate_argnums=(0, 1)), PARAMS, x=X, state=STATE) == [*OF_PARAMS, *OF_STATE, None]
+
+
+def test_paths_stay_the_places_in_what_is_returned() -> None:
+    signature = lower(train, (PARAMS, STATE, X), {}).signature
+
+    assert [leaf.path for leaf in signature.results][:3] == ["[0]['b']", "[0]['w']", "[1][0].count"]
+    assert signature.results[2].title == "state[0].count, updated"
+    assert signature.returned is not None
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (gradients_and_state, [None, None, *OF_STATE]),
+        (train_elsewhere, [None, None, *OF_STATE, None]),
+        (train_to_dict, [*OF_STATE, None]),
+        (either, [None, None, *OF_STATE]),
+        (lambda params, state, x: train(params, state, x), [None, None, *OF_STATE, None]),
+    ],
+    ids=["gradients", "returned by a call", "a dict", "two returns", "a lambda"],
+)
+def test_parameters_without_a_name_could_be_gradients(fn: Any, expected: list[str | None]) -> None:
+    assert updates_of(fn, PARAMS, STATE, X) == expected
+
+
+def test_a_result_that_is_the_whole_argument() -> None:
+    assert updates_of(state_alone, STATE, X) == OF_STATE
+
+
+def test_nothing_is_said_where_two_could_be_meant() -> None:
+    assert updates_of(lambda a, b: jax.tree.map(jnp.add, a, b), STATE, STATE) == [None] * 5
+    assert updates_of(lambda a: (a, a), STATE) == [None] * 10
+
+
+def test_other_types_are_no_update() -> None:
+    halved = jax.tree.map(lambda leaf: leaf.astype(jnp.float16), STATE)
+
+    assert updates_of(lambda state: jax.tree.map(lambda leaf: leaf.astype(jnp.float16), state), STATE) == [None] * 5
+    assert updates_of(state_alone, halved, X) == [None] * 5
+
+
+def test_bare_arrays_by_their_name_alone() -> None:
+    def swapped(m: Any, count: Any) -> Any:
+        m = m * 2
+        return count, m
+
+    assert updates_of(swapped, X, X) == ["count", "m"]
+    assert updates_of(lambda x: x + 1, jnp.ones(3, jnp.int32)) == [None]
+
+
+def test_static_arguments_and_partials_shift_nothing() -> None:
+    def scaled(times: int, state: Any, x: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf * times, state)
+
+    assert updates_of(jax.jit(scaled, static_argnums=0), 2, STATE, X) == OF_STATE
+    bound = updates_of(functools.partial(scaled, 2), STATE, X)
+    assert [path and path.partition("[")[2] for path in bound] == [path.partition("[")[2] for path in OF_STATE]
