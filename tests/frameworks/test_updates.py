@@ -46,7 +46,7 @@ def gradients_and_state(params: Any, state: Any, x: Any) -> Any:
     return changes, state
 
 
-def state_alone(state: Any, x: Any) -> Any:
+def state_alone(state: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf * 2, state)
 
 
@@ -89,7 +89,7 @@ def test_parameters_without_a_name_could_be_gradients(fn: Any, expected: list[st
 
 
 def test_a_result_that_is_the_whole_argument() -> None:
-    assert updates_of(state_alone, STATE, X) == OF_STATE
+    assert updates_of(state_alone, STATE) == OF_STATE
 
 
 def test_nothing_is_said_where_two_could_be_meant() -> None:
@@ -101,7 +101,7 @@ def test_other_types_are_no_update() -> None:
     halved = jax.tree.map(lambda leaf: leaf.astype(jnp.float16), STATE)
 
     assert updates_of(lambda state: jax.tree.map(lambda leaf: leaf.astype(jnp.float16), state), STATE) == [None] * 5
-    assert updates_of(state_alone, halved, X) == [None] * 5
+    assert updates_of(state_alone, halved) == [None] * 5
 
 
 def test_bare_arrays_by_their_name_alone() -> None:
@@ -114,9 +114,9 @@ def test_bare_arrays_by_their_name_alone() -> None:
 
 
 def test_static_arguments_and_partials_shift_nothing() -> None:
-    def scaled(times: int, state: Any, x: Any) -> Any:
+    def scaled(times: int, state: Any) -> Any:
         return jax.tree.map(lambda leaf: leaf * times, state)
 
-    assert updates_of(jax.jit(scaled, static_argnums=0), 2, STATE, X) == OF_STATE
-    bound = updates_of(functools.partial(scaled, 2), STATE, X)
+    assert updates_of(jax.jit(scaled, static_argnums=0), 2, STATE) == OF_STATE
+    bound = updates_of(functools.partial(scaled, 2), STATE)
     assert [path and path.partition("[")[2] for path in bound] == [path.partition("[")[2] for path in OF_STATE]
