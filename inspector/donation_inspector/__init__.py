@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from donation_inspector.answers import Comparison as Comparison
     from donation_inspector.answers import Comparisons as Comparisons
     from donation_inspector.answers import Measurement as Measurement
+    from donation_inspector.checking import assert_donated as assert_donated
     from donation_inspector.donating import jit as jit
     from donation_inspector.errors import CompileError as CompileError
+    from donation_inspector.errors import DonationError as DonationError
     from donation_inspector.errors import DonationInspectorError as DonationInspectorError
     from donation_inspector.errors import IRError as IRError
     from donation_inspector.errors import MeasureError as MeasureError
@@ -53,8 +55,10 @@ _HOME = {
     "Comparison": "answers",
     "Comparisons": "answers",
     "Measurement": "answers",
+    "assert_donated": "checking",
     "jit": "donating",
     "CompileError": "errors",
+    "DonationError": "errors",
     "DonationInspectorError": "errors",
     "IRError": "errors",
     "MeasureError": "errors",

@@ -34,6 +34,10 @@ class DeletedError(TraceError):
         super().__init__(f"{named}{more}: {what}{told.removesuffix('.')}. Or give jax.ShapeDtypeStruct(shape, dtype).")
 
 
+class DonationError(DonationInspectorError, AssertionError):
+    """A donation that does not hold, with each argument and the reason."""
+
+
 class PathError(DonationInspectorError):
     """An argument path that does not exist; the message names the near ones."""
 

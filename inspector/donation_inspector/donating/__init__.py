@@ -42,5 +42,5 @@ def jit(
     choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
     given = {**options, **{name: value for name, value in choices.items() if value is not None}}
     if pairs is None:
-        return cast(Any, jax.jit)(fn, **given)
+        return cast(Any, jax).jit(fn, **given)
     return DonatingFunction(fn, pairs, given)

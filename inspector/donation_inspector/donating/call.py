@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, cast
 
 import jax
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 Statics = tuple[tuple[tuple[int, Any], ...], tuple[tuple[str, Any], ...]]
 """The static arguments of a call: (position, value) and (keyword, value)."""
@@ -140,7 +143,7 @@ class Parameters:
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlatCall:
         """The call with these arguments, laid flat."""
         dynamic, statics = self.split(args, kwargs)
-        found, tree = cast(Any, jax.tree_util).tree_flatten_with_path(dynamic)
+        found, tree = _jax.tree_util.tree_flatten_with_path(dynamic)
         held = {number for number, _ in statics[0]}
         numbers = [number for number in range(len(args)) if number not in held]
         bounds: dict[tuple[int, int | str], tuple[int, int]] = {}
@@ -186,4 +189,4 @@ def with_statics(dynamic: Dynamic, statics: Statics) -> Dynamic:
 
 def key_path(keys: tuple[Any, ...]) -> str:
     """JAX's `keystr`, but `[0]` where a container numbers its leaves without keys."""
-    return re.sub(r"<flat index (\d+)>", r"\1", jax.tree_util.keystr(keys))
+    return re.sub(r"<flat index (\d+)>", r"\1", _jax.tree_util.keystr(keys))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 
@@ -16,6 +16,9 @@ from donation_inspector.donating.returned import Order, Returned, restored
 from donation_inspector.donating.staged import Staged
 from donation_inspector.donating.steps import SplitStep, Step, WholeStep
 from donation_inspector.errors import PathError
+
+_jax: Any = jax
+"""Public, partly untyped."""
 
 Options = dict[str, Any]
 _CHOICES = ("donate_argnums", "donate_argnames")
@@ -32,7 +35,7 @@ class DonatingFunction:
         # Without what a jit keeps of itself in its __dict__.
         functools.update_wrapper(self, fn, updated=())
         # JAX refuses what makes no sense.
-        self._plain: Any = jax.jit(fn, **options)
+        self._plain: Any = _jax.jit(fn, **options)
         self.pairs = dict(pairs)
         self._parameters = Parameters(fn, options.get("static_argnums"), options.get("static_argnames"))
         self.static_arguments = self._parameters.static
@@ -114,7 +117,7 @@ class DonatingFunction:
     def _by_structure(self, *args: Any, **kwargs: Any) -> Any:
         """Where calls need several steps: that of the call's structure."""
         dynamic, statics = self._parameters.split(args, kwargs)
-        run = self._runs.get((jax.tree.structure(dynamic), statics))
+        run = self._runs.get((_jax.tree.structure(dynamic), statics))
         if run is None:
             raise OtherStructure
         return run(*args, **kwargs)
@@ -128,13 +131,13 @@ class DonatingFunction:
             def step(*args: Any, **kwargs: Any) -> Any:
                 call = parameters.flat(args, kwargs)
                 leaves = call.chosen(donated)
-                if leaves != {leaf for one in ordering.wanted(call) for leaf in one.leaves}:
+                if leaves != frozenset(leaf for one in ordering.wanted(call) for leaf in one.leaves):
                     raise OtherStructure
                 return ordering.returned(ordering.fn(*args, **kwargs), call, sorted(leaves), planned)
 
             choice = {"donate_argnums": tuple(donated.numbers), "donate_argnames": tuple(donated.names)}
             options = {**self._options, **self._out_shardings(planned), **choice}
-            self._wholes[donated, planned] = WholeStep(jax.jit(step, **options))
+            self._wholes[donated, planned] = WholeStep(_jax.jit(step, **options))
         return self._wholes[donated, planned]
 
     def _refuse_kept(self, paths: Sequence[str]) -> None:
@@ -179,7 +182,8 @@ class DonatingFunction:
             # JAX says that it takes no keyword arguments together with in_shardings.
             self._plain.trace(*args, **kwargs)
         dynamic = call.tree.unflatten(range(len(call.leaves)))[0]
-        leaves = _spread(tuple(given) if isinstance(given, list) else given, dynamic)
+        # JAX takes a list for the tuple of all arguments.
+        leaves = _spread(tuple(cast("list[Any]", given)) if isinstance(given, list) else given, dynamic)
         kept = sorted(set(range(len(leaves))) - set(donated))
         halves = tuple(leaves[leaf] for leaf in donated), tuple(leaves[leaf] for leaf in kept)
         return {**options, "in_shardings": halves}
@@ -192,13 +196,13 @@ def _unplanned(*_args: Any, **_kwargs: Any) -> Any:
 
 def _is_one(shardings: Any) -> bool:
     """Whether one sharding stands for all, or none is given."""
-    return shardings is None or jax.tree.structure(shardings) == jax.tree.structure(0)
+    return shardings is None or _jax.tree.structure(shardings) == _jax.tree.structure(0)
 
 
 def _spread(shardings: Any, tree: Any) -> list[Any]:
     """The sharding of each leaf, given a prefix of the tree; None is left to XLA."""
-    whole = jax.tree.broadcast(shardings, tree, is_leaf=_is_absent)
-    return jax.tree.leaves(whole, is_leaf=_is_absent)
+    whole = _jax.tree.broadcast(shardings, tree, is_leaf=_is_absent)
+    return _jax.tree.leaves(whole, is_leaf=_is_absent)
 
 
 def _is_absent(value: Any) -> bool:

@@ -16,6 +16,9 @@ from donation_inspector.donating.call import FlatCall, Parameters, key_path
 from donation_inspector.donating.pairs import Pairs, Wanted, pairs_of, refuse_other_types, wanted_in
 from donation_inspector.donating.returned import Order
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 
 class OtherStructure(Exception):
     """The call is of another structure than the step was made for: another step is to be made."""
@@ -38,7 +41,7 @@ class Ordering:
         Raises:
           PathError: a result that is not there; TraceError: a pair that JAX cannot make.
         """
-        found, tree = jax.tree_util.tree_flatten_with_path(result)
+        found, tree = _jax.tree_util.tree_flatten_with_path(result)
         paths, leaves = [key_path(keys) or "result" for keys, _ in found], [leaf for _, leaf in found]
         pairs = pairs_of(self.name, self.wanted(call), call.paths, paths)
         arguments = list(zip(call.paths, call.leaves, strict=True))

@@ -13,6 +13,9 @@ import jax
 
 from donation_inspector.errors import PathError, TraceError
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 Place = int | str
 """A flat index, or a path of a leaf or of everything below: `0`, `params['w']`, `params`, `[0]`."""
 Pairs = Mapping[Place, Place]
@@ -71,7 +74,7 @@ def refuse_other_types(
     """Raise TraceError for a pair that JAX never makes; `arguments` and `results` are (path, value)."""
     for argument, result in pairs.items():
         (path, given), (returned_path, returned) = arguments[argument], results[result]
-        types = jax.typeof(given), jax.typeof(returned)
+        types = _jax.typeof(given), _jax.typeof(returned)
         if (types[0].shape, types[0].dtype) != (types[1].shape, types[1].dtype):
             raise TraceError(
                 f"{name}: {path} ({_type(types[0])}) cannot hand its buffer to result {returned_path} "

@@ -15,6 +15,9 @@ import jax
 
 from donation_inspector.donating.call import key_path
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 
 class Order:
     """The tree that a function returns, and the flat order in which its leaves leave the program."""
@@ -77,7 +80,7 @@ def _flatten(node: Returned) -> tuple[Sequence[Any], Order]:
 
 def _flatten_with_keys(node: Returned) -> tuple[list[tuple[_Path, Any]], Order]:
     order = node.order
-    found: Any = jax.tree_util.tree_flatten_with_path(order.tree.unflatten(range(len(order.leaves))))[0]
+    found: Any = _jax.tree_util.tree_flatten_with_path(order.tree.unflatten(range(len(order.leaves))))[0]
     paths = [key_path(keys) for keys, _ in found]
     return [(_Path(paths[leaf]), value) for leaf, value in zip(order.leaves, node.leaves, strict=True)], order
 
@@ -86,7 +89,7 @@ def _unflatten(order: Order, leaves: Any) -> Returned:
     return Returned(leaves, order)
 
 
-jax.tree_util.register_pytree_with_keys(Returned, _flatten_with_keys, _unflatten, _flatten)
+_jax.tree_util.register_pytree_with_keys(Returned, _flatten_with_keys, _unflatten, _flatten)
 
 
 def restored(result: Any) -> Any:

@@ -9,6 +9,9 @@ import jax
 from donation_inspector.donating.returned import restored
 from donation_inspector.donating.steps import Step
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 _KINDS = {jax.stages.Traced: "traced", jax.stages.Lowered: "lowered", jax.stages.Compiled: "compiled"}
 
 
@@ -44,7 +47,7 @@ class Staged:
     @property
     def in_tree(self) -> Any:
         """The structure of the arguments."""
-        return jax.tree.structure(self.args_info)
+        return _jax.tree.structure(self.args_info)
 
     @property
     def out_info(self) -> Any:
@@ -54,7 +57,7 @@ class Staged:
     @property
     def out_tree(self) -> Any:
         """The structure of the results."""
-        return jax.tree.structure(self.out_info)
+        return _jax.tree.structure(self.out_info)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -12,6 +12,9 @@ from donation_inspector.donating.call import Dynamic, FlatCall, with_statics
 from donation_inspector.donating.ordering import Ordering, OtherStructure
 from donation_inspector.donating.returned import Order, picker
 
+_jax: Any = jax
+"""Public, partly untyped."""
+
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
@@ -74,7 +77,7 @@ class SplitStep:
         self._donated, self._kept = picker(donated), picker(kept)
         place = {leaf: place for place, leaf in enumerate(self.order)}
         self._restore = picker([place[leaf] for leaf in range(len(self.order))])
-        self.jitted: Any = jax.jit(self._traced(ordering, donated, planned), donate_argnums=0, **options)
+        self.jitted: Any = _jax.jit(self._traced(ordering, donated, planned), donate_argnums=0, **options)
         self.call = self._caller()
 
     def _traced(self, ordering: Ordering, donated: Sequence[int], planned: Order | None) -> Callable[..., Any]:
@@ -93,7 +96,7 @@ class SplitStep:
         """A call as one function, because what it does besides JAX is done at each step of a training."""
         tree, donated, kept, jitted = self.tree, self._donated, self._kept, self.jitted
         split, statics = self._parameters.split, self.statics
-        flatten: Any = jax.tree_util.tree_flatten
+        flatten: Any = _jax.tree_util.tree_flatten
 
         def plain(*args: Any, **kwargs: Any) -> Any:
             leaves, structure = flatten((args, kwargs))
@@ -111,11 +114,11 @@ class SplitStep:
 
     def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dynamic:
         """The donated and the kept leaves."""
-        return self._halves(jax.tree.leaves(self.dynamic(args, kwargs)))
+        return self._halves(_jax.tree.leaves(self.dynamic(args, kwargs)))
 
     def given_compiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Dynamic:
         """The donated and the kept leaves."""
-        leaves, tree = jax.tree.flatten((args, kwargs))
+        leaves, tree = _jax.tree.flatten((args, kwargs))
         if tree != self.tree:
             raise TypeError(f"it was compiled for arguments of the structure {self.tree}, and these are {tree}")
         return self._halves(leaves)
@@ -126,7 +129,7 @@ class SplitStep:
 
     def as_given(self, tree: Any) -> Any:
         """In the user's own order."""
-        return self.tree.unflatten(self._restore(jax.tree.leaves(tree)))
+        return self.tree.unflatten(self._restore(_jax.tree.leaves(tree)))
 
     def _halves(self, leaves: Sequence[Any]) -> Dynamic:
         return (self._donated(leaves), self._kept(leaves)), {}

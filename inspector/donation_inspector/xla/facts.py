@@ -100,6 +100,7 @@ def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts
     references, forced, result_reference = _references(args["mut"], len(in_avals), len(out_avals))
     shape_poly = args["shape_poly_state"]
     given: list[Any] = jax.tree.leaves(stage.args_info)
+    kept: list[int] = sorted(args["kept_var_idx"])
     if order is None:
         order = Order(tuple(range(len(given))), tuple(range(stage.out_tree.num_leaves)), stage.out_tree)
     leaves = [leaf for _, leaf in sorted(zip(order.arguments, given, strict=True), key=lambda pair: pair[0])]
@@ -113,7 +114,7 @@ def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts
         constants=constants,
         references=references,
         order=order,
-        kept=tuple(order.arguments[i - len(constants)] for i in sorted(args["kept_var_idx"]) if i >= len(constants)),
+        kept=tuple(order.arguments[i - len(constants)] for i in kept if i >= len(constants)),
         in_avals=in_avals,
         out_avals=out_avals,
         in_shardings=tuple(map(_logical_sharding, in_avals, args["in_shardings"])),

@@ -32,19 +32,25 @@ class Name(NamedTuple):
         return self.root + self.rest
 
 
-def argument_names(facts: Facts, args_info: Any) -> tuple[Name, ...]:
+def argument_names(debug_info: Any, args_info: Any) -> tuple[Name, ...]:
     """The user's name of each flat argument: `params['w']`, `opt_state[0].mu['w']`, `args[0]` behind `*args`.
 
     JAX's own names, which know static arguments and the function's signature; where it has none, positional
     arguments are called `args[i]`.
     """
     plain = [_plain_name(keys) for keys, _ in leaves_with_path(args_info)]
-    given: Sequence[str] | None = facts.debug_info.arg_names
+    given: Sequence[str] | None = debug_info.arg_names
     if given is None or len(given) < len(plain):
         return tuple(plain)
     given = given[len(given) - len(plain) :]
     named = [Name(path.removesuffix(name.rest), name.rest) for path, name in zip(given, plain, strict=True)]
     return distinct(named, plain)
+
+
+def traced_names(traced: Any) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
+    """The names of the flat arguments and results of a `jax.stages.Traced` that was not lowered."""
+    results = tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(traced.out_info))
+    return argument_names(traced.jaxpr.jaxpr.debug_info, traced.args_info), results
 
 
 def distinct(names: Sequence[Name], otherwise: Sequence[Name]) -> tuple[Name, ...]:
@@ -98,7 +104,7 @@ def read_signature(facts: Facts, arguments: Sequence[Name], results: Sequence[Na
         for index, (name, aval, donated) in enumerate(zip(arguments, facts.leaf_avals, facts.leaf_donated, strict=True))
     )
     own = [i for i, reference in enumerate(facts.result_reference) if reference is None]
-    place = {leaf: i for leaf, i in zip(facts.order.results, own, strict=True)}
+    place = dict(zip(facts.order.results, own, strict=True))
     user_results = [place[leaf] for leaf in range(len(own))]
     returned = tuple(
         _leaf(
