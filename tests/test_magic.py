@@ -129,3 +129,26 @@ def test_a_target_that_does_not_exist_is_told(shell: InteractiveShell) -> None:
     shell.run_cell("import jax.numpy as jnp; f = lambda w: w * 2; w = jnp.ones(4)")
     with pytest.raises(CompileError, match="There is no target 'moon'"):
         shell.run_line_magic("donation", "--target moon f(w)")
+
+
+@pytest.mark.parametrize("taking", ["next(it)", "next(it, None)", "it.__next__()", "next(iter(it))"])
+def test_what_the_line_takes_out_of_an_iterator_is_told(
+    shell: InteractiveShell, taking: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("import jax.numpy as jnp; it = (jnp.ones(3) for _ in range(3))")
+
+    shell.run_line_magic("donation", f"jnp.negative({taking})")
+
+    assert f"{taking} was evaluated, as every argument is: what it took out of it is not" in capsys.readouterr().out
+    assert len(list(shell.user_ns["it"])) == 2
+
+
+@pytest.mark.parametrize("argument", ["next(iter(loader))", "loader[0]"])
+def test_nothing_is_told_where_nothing_is_lost(
+    shell: InteractiveShell, argument: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell.run_cell("import jax.numpy as jnp; loader = [jnp.ones(3)]")
+
+    shell.run_line_magic("donation", f"jnp.negative({argument})")
+
+    assert capsys.readouterr().out == ""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -134,6 +134,32 @@ def evaluate(call: ast.Call, namespace: dict[str, Any]) -> tuple[Any, tuple[Any,
     return fn, args, kwargs
 
 
+def taken(call: ast.Call, namespace: Mapping[str, Any]) -> Iterator[str]:
+    """What to say of each `next(…)` among the arguments: evaluating it took something that is not there again.
+
+    `next(iter(loader))` takes nothing from a loader that starts anew each time.
+    """
+    for node in (part for argument in (*call.args, *call.keywords) for part in ast.walk(argument)):
+        match node:
+            case ast.Call(
+                func=ast.Name(id="next"), args=[ast.Call(func=ast.Name(id="iter"), args=[ast.Name(id=name)])]
+            ):
+                if not isinstance(namespace.get(name), Iterator):
+                    continue
+                source = name
+            case ast.Call(func=ast.Name(id="next"), args=[first, *_]):
+                source = ast.unparse(first)
+            case ast.Call(func=ast.Attribute(value=first, attr="__next__")):
+                source = ast.unparse(first)
+            case _:
+                continue
+        yield (
+            f"{ast.unparse(node)} was evaluated, as every argument is: what it took out of {source} is not there for "
+            "the loop that goes on with it. To lose nothing, take it first (batch = next(…)), look at the step with "
+            "batch, and train on batch."
+        )
+
+
 @magics_class
 class DonationMagics(Magics):
     """`%donation` and `%%donation`."""
@@ -151,7 +177,10 @@ class DonationMagics(Magics):
             return _after_error(request)
         # In a function, IPython gives its locals apart.
         namespace: dict[str, Any] = {**cast(Any, self.shell).user_ns, **(local_ns or {})}
-        fn, args, kwargs = evaluate(call_of(request.code), namespace)
+        call = call_of(request.code)
+        fn, args, kwargs = evaluate(call, namespace)
+        for told in taken(call, namespace):
+            print(told)
         return _as_asked(inspect(fn, *args, **kwargs), request)
 
 

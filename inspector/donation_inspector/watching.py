@@ -9,11 +9,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from donation_inspector import opening
 from donation_inspector.errors import DonationInspectorError, TraceError
 from donation_inspector.frameworks import wrappers
 from donation_inspector.inspection import Inspection
-from donation_inspector.origins import FromFunction
-from donation_inspector.subject import Subject
 from donation_inspector.xla import calls
 
 _JAX = frozenset({"jax", "jaxlib"})
@@ -92,7 +91,7 @@ class _Catcher:
 
     def _inspect(self, made: wrappers.MadeCall) -> None:
         try:
-            self.inspection = Inspection(Subject(FromFunction(made.function, made.args, made.kwargs)))
+            self.inspection = opening.inspect(made.function, *made.args, **made.kwargs)
         except DonationInspectorError as error:
             # the error itself would hold the caller's arrays, by the frames that it went through
             self._failure = str(error)

@@ -8,6 +8,7 @@ from typing import Any
 from donation_inspector.donating.function import DonatingFunction
 from donation_inspector.donating.staged import Staged
 from donation_inspector.frameworks import equinox, exported, nnx, paired, plain
+from donation_inspector.frameworks.iterators import refuse_iterators
 from donation_inspector.xla.lowering import Lowered
 from donation_inspector.xla.stage import bind, unwrap
 
@@ -20,6 +21,7 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     """
     if unwrap(fn) is not None:
         return paired.of_stage(fn, args, kwargs) if isinstance(fn, Staged) else plain.lower(fn, args, kwargs)
+    refuse_iterators(fn, args, kwargs)
     program = exported.behind(fn)
     if program is not None:
         return exported.lower(fn, program, args, kwargs)

@@ -24,6 +24,9 @@ _ADVICE = {
 }
 
 
+_NO_MESH = re.compile("requires a non-empty mesh|context mesh cannot be empty|not under a mesh context")
+
+
 def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     """The message for a function that does not trace or lower."""
     message = shown(str, error)
@@ -37,6 +40,11 @@ def trace_failure(name: str, error: BaseException, function: Any = None) -> str:
     kind = type(error).__name__
     place = user_line(error)
     where = "" if place is None else f"\n  at {place}"
+    if _NO_MESH.search(message):
+        return (
+            f"{name} needs a mesh, and none is set: {essence(message)}{where}\n"
+            f"Inspect it as you call it:\n    with jax.set_mesh(mesh):\n        inspect({name}, …)"
+        )
     advice = _ADVICE.get(kind) or _call_advice(message, place, function)
     return f"{name} cannot be traced: {kind}: {essence(message)}{where}" + (f"\n{advice}" if advice else "")
 

@@ -12,10 +12,10 @@ import jax
 
 from donation_inspector.errors import DeletedError, TraceError
 from donation_inspector.signature import Donation, Signature
-from donation_inspector.xla import attributes, internals, notes, packing
+from donation_inspector.xla import attributes, internals, notes, packing, placement
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
 from donation_inspector.xla.facts import Facts, read_facts
-from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names
+from donation_inspector.xla.leaves import Name, argument_names, read_signature, result_names, traced_names
 from donation_inspector.xla.notes import Note
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.relocation import why_moved
@@ -128,11 +128,11 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        lowered = staged.lowered or attempt(staged.name, lower_stage, (staged, platform), {})
+        lowered = staged.lowered or _lower(staged, rename, platform)
     facts = read_facts(lowered, staged.order)
     if not facts.leaf_avals and not facts.out_avals:
         raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
-    names = argument_names(facts, lowered.args_info), result_names(facts)
+    names = argument_names(facts.debug_info, lowered.args_info), result_names(facts)
     signature = read_signature(facts, *(names if rename is None else rename(*names)))
     inputs = _inputs(facts, staged.inputs)
     _refuse_deleted(signature, inputs)
@@ -152,6 +152,18 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
         _traced=staged.traced,
         _rename=rename,
     )
+
+
+def _lower(staged: Stage, rename: Rename | None, platform: str | None) -> jax.stages.Lowered:
+    try:
+        return attempt(staged.name, lower_stage, (staged, platform), {})
+    except TraceError as error:
+        apart = placement.apart(staged.inputs or ())
+        if not apart or staged.traced is None:
+            raise
+        names = traced_names(staged.traced)
+        arguments, _ = names if rename is None else rename(*names)
+        raise TraceError(placement.told(staged.name, apart, arguments)) from error
 
 
 def _refuse_deleted(signature: Signature, inputs: Sequence[Any]) -> None:
