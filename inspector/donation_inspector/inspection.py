@@ -396,7 +396,7 @@ class Inspection:
     def outside(self) -> Outside:
         """What else fills the device now: the live arrays that are no arguments of this call, by their variables."""
         origin = self._subject.origin
-        return outside.look(self.platform, (*origin.values(), *origin.inputs()))
+        return outside.look(self.platform, (*origin.values(), *origin.inputs()), gone=origin.gone())
 
     @property
     def bufferization(self) -> Bufferization | None:

@@ -105,6 +105,10 @@ class FromFunction:
         """The same by leaf: what was given for each flat argument, dropped ones included."""
         return tuple(held.value() for held in self._held)
 
+    def gone(self) -> int:
+        """How many of the caller's arrays were donated or let go since."""
+        return sum(held.gone for held in self._held)
+
     def moved(self, leaf: int, value: Any) -> str | None:
         """Why JAX copies what is given for a flat argument before the call; None where it takes it as it lies."""
         return self._lowered.moved(leaf, value)
@@ -124,9 +128,14 @@ class HeldInput:
     def value(self) -> Any | None:
         """The array; None once the caller let go of it or donated it, and where only a shape was given."""
         held = self._value if self._reference is None else self._reference()
+        return None if self.gone or isinstance(held, jax.ShapeDtypeStruct) else held
+
+    @property
+    def gone(self) -> bool:
+        """Whether the caller let go of the array or donated it."""
+        held = self._value if self._reference is None else self._reference()
         deleted = getattr(held, "is_deleted", None)
-        gone = deleted is not None and deleted()
-        return None if gone or isinstance(held, jax.ShapeDtypeStruct) else held
+        return (held is None and self._reference is not None) or (deleted is not None and deleted())
 
 
 class FromFile:
@@ -188,6 +197,10 @@ class FromFile:
     def inputs(self) -> tuple[Any, ...]:
         """None of them either."""
         return self.values()
+
+    def gone(self) -> int:
+        """There never were any."""
+        return 0
 
 
 def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:

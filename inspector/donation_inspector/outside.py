@@ -42,12 +42,16 @@ class LiveArray:
 class Outside:
     """The live arrays that are no arguments of an Inspection, most bytes first: one moment's view that holds no array.
 
+    `arguments` counts the call's own arrays that are alive and left out, `gone` those that were donated or let go since
+    it was inspected: what took their place is among `arrays`.
     `known` is False where this process has no device of the program's platform, so that nothing can be said.
     `complete` is False where there are so many Python objects that not all were looked at for names.
     `unplaced` counts arrays whose buffers the runtime does not tell: they are in no sum.
     """
 
     arrays: tuple[LiveArray, ...]
+    arguments: int = 0
+    gone: int = 0
     known: bool = True
     complete: bool = True
     unplaced: int = 0
@@ -70,7 +74,7 @@ class Outside:
         if not self.known:
             return "What else fills the device is unknown: this process has no device of the program's platform."
         if not self.arrays and not self.unplaced:
-            return "Nothing else is alive on the device: every live array is an argument of this call."
+            return "Nothing else is alive on the device."
         sizes, members = Counter[str](), Counter[str]()
         for array in self.arrays:
             sizes[_variable(array.path)] += array.nbytes
@@ -83,17 +87,19 @@ class Outside:
             parts.append(f"{len(sizes) - _NAMED_IN_SENTENCE} more")
         if self.unplaced:
             parts.append(f"{self.unplaced} of unknown size")
+        gone = f" What took the place of {self.gone} arguments that are gone since is among it." if self.gone else ""
         limit = "" if self.complete else f" Names are from the first {LIMIT:,} Python objects."
-        return f"What else fills {self._where()}: {', '.join(parts)}.{limit}"
+        return f"What else fills {self._where()}: {', '.join(parts)}.{gone}{limit}"
 
     def _where(self) -> str:
         devices = self.per_device
         if not devices:
             return "the device"
+        besides = f"besides this call's {self.arguments} arrays" if self.arguments else "where no array of this call is"
         device, most = next(iter(devices.items()))
         if len(devices) == 1:
-            return f"{device} besides this call's arguments, {format_bytes(most)}"
-        return f"{len(devices)} devices besides this call's arguments, at most {format_bytes(most)} on one ({device})"
+            return f"{device} {besides}, {format_bytes(most)}"
+        return f"{len(devices)} devices {besides}, at most {format_bytes(most)} on one ({device})"
 
     def _rows(self) -> tuple[list[tuple[str, ...]], str]:
         rows = [
@@ -124,8 +130,8 @@ def _variable(path: str | None) -> str:
     return path if found is None or " in " in path else found.group()
 
 
-def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] | None = None) -> Outside:
-    """The live arrays of a platform that share no buffer with the arguments.
+def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] | None = None, gone: int = 0) -> Outside:
+    """The live arrays of a platform that share no buffer with the arguments, of which `gone` are there no more.
 
     `namespace` None is the notebook's, or the running script's.
     """
@@ -133,7 +139,8 @@ def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] |
         live: list[Any] = cast(Any, jax).live_arrays(platform)
     except RuntimeError:
         return Outside((), known=False)
-    taken = {buffer for argument in arguments for buffer in buffers(argument) or ()}
+    given = [held for held in map(buffers, {id(one): one for one in arguments}.values()) if held]
+    taken = {buffer for held in given for buffer in held}
     own: list[tuple[Any, dict[Buffer, int]]] = []
     unplaced = 0
     for array in live:
@@ -149,7 +156,7 @@ def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] |
     paths = _paths(walk, user_namespace() if namespace is None else namespace, {b for _, held in own for b in held})
     arrays = [_described(array, held, paths) for array, held in own]
     arrays.sort(key=lambda array: (-array.nbytes, array.path is None, array.path or ""))
-    return Outside(tuple(arrays), complete=walk.complete, unplaced=unplaced)
+    return Outside(tuple(arrays), len(given), gone, complete=walk.complete, unplaced=unplaced)
 
 
 def _paths(walk: Walk, namespace: Mapping[str, Any], sought: set[Buffer]) -> Mapping[Buffer, str]:

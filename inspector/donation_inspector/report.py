@@ -135,14 +135,15 @@ def _call_line(inspection: Inspection) -> list[str]:
 def _outside_line(inspection: Inspection) -> list[str]:
     """What else fills the device that it was compiled for, where that is more than a hundredth of what it takes.
 
-    It differs from run to run.
+    Nothing where the call's own arrays are not here to be told from the others. It differs from run to run.
     """
     comparison = inspection.comparison
     shown = comparison.shown if comparison is not None and comparison.here else None
     if shown is None or shown.memory is None:
         return []
     outside = inspection.outside
-    return [outside.sentence()] if 100 * max(outside.per_device.values(), default=0) > shown.memory.total else []
+    most = max(outside.per_device.values(), default=0)
+    return [outside.sentence()] if outside.arguments and 100 * most > shown.memory.total else []
 
 
 def _pass_lines(inspection: Inspection) -> list[str]:

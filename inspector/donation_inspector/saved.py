@@ -125,6 +125,10 @@ class FromSaved:
         """None of them by leaf either."""
         return (None,) * len(self.signature.arguments)
 
+    def gone(self) -> int:
+        """It holds none that could go."""
+        return 0
+
 
 def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozenset[int]], pipeline: str) -> None:
     """Write a subject down; `donated` are the sets whose decision is kept, the present one first.

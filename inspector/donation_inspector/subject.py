@@ -123,6 +123,10 @@ class Origin(Protocol):
         """One entry for each flat argument, likewise."""
         ...
 
+    def gone(self) -> int:
+        """How many of the caller's arrays were donated or let go since."""
+        ...
+
 
 @dataclass(eq=False)
 class Subject:

@@ -91,11 +91,11 @@ def test_a_buffer_counts_once_and_arguments_not_at_all() -> None:
 def test_the_total_is_that_of_the_buffers() -> None:
     given, kept = array(), array()
     found = outside.look("cpu", [given], {"kept": kept})
-    live = [one for one in jax.live_arrays() if one is not given]
     parts = {
         (shard.device, shard.data.unsafe_buffer_pointer()): shard.data.nbytes
-        for one in live
+        for one in jax.live_arrays()
         for shard in one.addressable_shards
+        if shard.data.unsafe_buffer_pointer() != given.unsafe_buffer_pointer()
     }
     assert found.total == sum(parts.values())
     assert sum(found.per_device.values()) == found.total
@@ -196,6 +196,16 @@ def test_an_inspection_leaves_out_its_own_arguments(notebook: dict[str, Any]) ->
     assert gone() is None
 
 
+def test_arguments_that_are_gone_are_said_to_be(notebook: dict[str, Any]) -> None:
+    notebook.update(w=array(512), x=array(512))
+    inspection = di.inspect(step, notebook["w"], notebook["x"], jax.ShapeDtypeStruct((1,), jnp.float32))
+    assert (inspection.outside.arguments, inspection.outside.gone) == (2, 0)
+    notebook["w"].delete()
+    del notebook["x"]
+    assert (inspection.outside.arguments, inspection.outside.gone) == (0, 2)
+    assert "2 arguments that are gone since" in inspection.outside.sentence()
+
+
 def test_a_script_has_the_variables_of_its_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     value = array()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
@@ -236,16 +246,16 @@ def test_variables_are_added_up_in_the_sentence() -> None:
         live(None, 1000, d0=1000),
         live("Out[7].x", 900, d0=900),
     )
-    said = Outside(arrays).sentence()
+    said = Outside(arrays, 3, 2).sentence()
     assert said == (
-        "What else fills cpu:0 besides this call's arguments, 9.9 KB: history (2 arrays) 6.0 KB, Out[12] 2.0 KB, "
-        "no variable found 1.0 KB, 1 more."
+        "What else fills cpu:0 besides this call's 3 arrays, 9.9 KB: history (2 arrays) 6.0 KB, Out[12] 2.0 KB, "
+        "no variable found 1.0 KB, 1 more. What took the place of 2 arguments that are gone since is among it."
     )
 
 
 def test_several_devices_tell_the_fullest() -> None:
     said = Outside((live("a", 3000, d0=1000, d1=2000), live("b", 500, d0=500)), unplaced=2).sentence()
-    assert "2 devices besides this call's arguments, at most 2.0 KB on one (cpu:1)" in said
+    assert "2 devices where no array of this call is, at most 2.0 KB on one (cpu:1)" in said
     assert "2 of unknown size" in said
     assert Outside((live("a", 10, d0=10),), unplaced=1).total is None
 

@@ -168,7 +168,10 @@ def test_where_it_is_not_reused(make: Callable[[], Case], outcome: str, reason: 
 
 REUSED = {
     "plain": (double, lambda: (ones(),)),
-    "kept although unused": (jax.jit(reads_the_second, donate_argnums=0, keep_unused=True), lambda: (ones(), ones())),
+    "kept although unused": (
+        jax.jit(lambda x, y: (x, y)[1] * 2, donate_argnums=0, keep_unused=True),
+        lambda: (ones(), ones()),
+    ),
     "static": (jax.jit(lambda x, n: x * n, donate_argnums=0, static_argnums=1), lambda: (ones(), 3)),
     "passed through": (jax.jit(lambda x: x, donate_argnums=0), lambda: (ones(),)),
     "a donor": (jax.jit(lambda x: x.astype(jnp.int32), donate_argnums=0), lambda: (ones(),)),
@@ -277,7 +280,7 @@ def test_shapes_cannot_be_called() -> None:
 
 def test_arguments_that_are_committed_to_two_devices_are_refused() -> None:
     one, two = (jax.device_put(ones(), device) for device in jax.devices()[:2])
-    with pytest.raises(TraceError, match="incompatible devices"):
+    with pytest.raises(TraceError, match="device"):
         di.verify(add, one, two)
     assert not one.is_deleted()
 
