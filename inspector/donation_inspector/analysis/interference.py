@@ -73,10 +73,18 @@ class Interference:
             return Level.IN_PLACE
         if value.step is None or flow.first_positions[value] != result:
             return Level.LAST
+        return self._written(self._readers_of(argument), value, 1 << result)
+
+    def _readers_of(self, argument: int) -> _Readers:
         readers = self._readers.get(argument)
         if readers is None:
-            readers = self._readers[argument] = self._read(taken)
-        return self._written(readers, value, 1 << result)
+            readers = self._readers[argument] = self._read(self._flow.arguments[argument])
+        return readers
+
+    def updates(self, argument: int, result: int) -> bool:
+        """Whether the result is the argument itself, or made by what reads it along one index: an update of it."""
+        value, taken = self._flow.returned[result], self._flow.arguments[argument]
+        return value is taken or (bool(taken.uses) and self._readers_of(argument).along.get(value) is True)
 
     def blocked_by(self, argument: int, result: int) -> int:
         """The results (a bit a position) that must be made before `result` can take over the argument's buffer, beyond

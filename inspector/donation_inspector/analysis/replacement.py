@@ -7,7 +7,7 @@ was passed before: frozen parameters, a key, a batch that is looked at again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Set
+from collections.abc import Hashable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from donation_inspector.analysis.interference import Interference
@@ -22,6 +22,7 @@ class _Tree(NamedTuple):
 
     fewer: int
     unlikely: bool
+    not_updated: float
     cost: float
     order: int
     pairs: tuple[tuple[int, int], ...]
@@ -33,9 +34,9 @@ def find_replacements(
     """The result that takes the place of each argument, by flat index; the others have none.
 
     What a framework says of a result (`Leaf.updates`) comes first. Then the largest trees: the leaves of an argument
-    have results of their types under the same paths below one prefix. Of trees as large, those that are computed from
-    the argument in the way of an update. Then what is left of equal types. `unlikely` are arguments that are replaced
-    only where nothing else is.
+    have results of their types under the same paths below one prefix. Of trees as large, those with more results that
+    are updates of their arguments. Then what is left of equal types. `unlikely` are arguments that are replaced only
+    where no other is.
     """
     found: dict[int, int] = {}
     by_path = {leaf.path: leaf.index for leaf in signature.arguments}
@@ -59,24 +60,22 @@ def _trees(signature: Signature, interference: Interference, unlikely: Set[int])
     for argument in signature.arguments:
         inside = argument.path.removeprefix(argument.root)
         for result in results[_type(argument)]:
-            pair = argument, result
-            if result.path.endswith(inside):
-                alike[argument.root, result.path.removesuffix(inside)].append(pair)
-            yield _tree(0, [pair], interference, unlikely)
+            # a bare array has no structure that a result could have too
+            if inside and result.path.endswith(inside):
+                alike[argument.root, result.path.removesuffix(inside)].append((argument, result))
+            yield _tree(0, [(argument, result)], interference, unlikely)
     for pairs in alike.values():
         yield _tree(len(pairs), pairs, interference, unlikely)
 
 
-def _tree(size: int, pairs: Iterable[tuple[Leaf, Leaf]], interference: Interference, unlikely: Set[int]) -> _Tree:
+def _tree(size: int, pairs: Sequence[tuple[Leaf, Leaf]], interference: Interference, unlikely: Set[int]) -> _Tree:
+    doubted = any(argument.index in unlikely for argument, _ in pairs)
+    positions = [(argument.position, result.position) for argument, result in pairs]
+    known = [(a, r) for a, r in positions if a is not None and r is not None]
+    updated = sum(interference.updates(*pair) for pair in known)
+    cost = sum(COSTS.get(interference.level(*pair), _CERTAIN_COPY) for pair in known) / len(pairs)
     indices = tuple((argument.index, result.index) for argument, result in pairs)
-    cost = sum(_cost(interference, *pair) for pair in pairs) / len(indices)
-    return _Tree(-size, any(argument in unlikely for argument, _ in indices), cost, indices[0][0], indices)
-
-
-def _cost(interference: Interference, argument: Leaf, result: Leaf) -> int:
-    if argument.position is None or result.position is None:
-        return _CERTAIN_COPY
-    return COSTS.get(interference.level(argument.position, result.position), _CERTAIN_COPY)
+    return _Tree(-size, doubted, 1 - updated / len(pairs), cost, indices[0][0], indices)
 
 
 def _type(leaf: Leaf) -> Hashable:
