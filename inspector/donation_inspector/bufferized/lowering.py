@@ -12,6 +12,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from donation_inspector.bufferized import tools
+from donation_inspector.bufferized.control_flow import to_scf
+from donation_inspector.bufferized.signless import to_signless
 from donation_inspector.bufferized.tools import ToolError, Tools
 from donation_inspector.ir import generic, linalg
 from donation_inspector.ir.entry import entry_function
@@ -25,7 +27,8 @@ _FUSE = ["--linalg-fuse-elementwise-ops", "--canonicalize", "--cse", "--mlir-pri
 _ELIMINATE = "--eliminate-empty-tensors"
 _BUFFERIZE = [
     "--empty-tensor-to-alloc-tensor",
-    "--one-shot-bufferize=bufferize-function-boundaries function-boundary-type-conversion=identity-layout-map",
+    "--one-shot-bufferize=bufferize-function-boundaries allow-return-allocs-from-loops "
+    "function-boundary-type-conversion=identity-layout-map",
     "--canonicalize",
     "--cse",
     # frees each buffer behind its last use; what is returned stays with the caller
@@ -53,6 +56,9 @@ _TO_LLVM = [
 # One-shot bufferization asks for more than malloc gives, and the padding would count as the program's.
 _ALIGNMENT = re.compile(r" \{alignment = \d+ : i64\}")
 
+# A property that jaxlib's MLIR writes and LLVM 19 does not have yet; without it the operation means the same.
+_TRUNCATION = re.compile(r'("arith\.trunci"\(%\w+\)) <\{overflowFlags = #arith\.overflow<none>\}>')
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -63,6 +69,7 @@ class Limits:
     cancel: threading.Event | None = None
 
     def opt(self, text: str, options: Sequence[str]) -> str:
+        text = _TRUNCATION.sub(r"\1", text)
         return tools.run(self.tools.opt, [*options, _UNREGISTERED], text, cancel=self.cancel, deadline=self.deadline)
 
     def translate(self, text: str) -> str:
@@ -79,7 +86,16 @@ class Buffers:
 
 
 def fused(text: str, limits: Limits) -> Imported:
-    """Linalg, its elementwise operations fused, as xDSL's IR. Raises IRError, ToolError."""
+    """Linalg with its control flow in `scf` and its elementwise operations fused, as xDSL's IR.
+
+    Raises IRError, ToolError.
+    """
+    if linalg.leaves_more(text):
+        program = import_module(linalg.parse(text))
+        module = program.module.clone()
+        to_scf(module)
+        to_signless(module)
+        text = generic.text(program, module)
     return import_module(linalg.parse(limits.opt(text, _FUSE)))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -93,27 +95,28 @@ def run(program: str, options: list[str], text: str, *, cancel: threading.Event 
 
     Raises ToolError with the tool's own words, TimeoutError past the deadline, ToolCancelled when `cancel` is set.
     """
-    process = subprocess.Popen(
-        [program, *options],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # Ctrl-C is for the caller, who ends the tool
-        start_new_session=True,
-    )
+    with tempfile.TemporaryFile() as given:
+        given.write(text.encode())
+        given.seek(0)
+        process = subprocess.Popen(
+            [program, *options],
+            stdin=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # Ctrl-C is for the caller, who ends the tool
+            start_new_session=True,
+        )
     try:
-        asked: str | None = text
         while True:
             try:
-                made, said = process.communicate(asked, timeout=_POLL_SECONDS)
+                made, said = process.communicate(timeout=_POLL_SECONDS)
                 break
             except subprocess.TimeoutExpired:
-                asked = None
                 if cancel is not None and cancel.is_set():
                     raise ToolCancelled from None
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{program} did not end") from None
+                    raise TimeoutError(f"{pathlib.Path(program).name} did not end in time.") from None
     finally:
         if process.poll() is None:
             process.kill()

@@ -15,25 +15,36 @@ from jaxlib.mlir.dialects import stablehlo
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native, source
+from donation_inspector.ir.bridge import reading
 
 _TO_LINALG = (
     "inline,symbol-dce,func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,canonicalize,cse,symbol-dce"
 )
 _LEFT = re.compile(r'"((?:stablehlo|chlo|mhlo|sdy)\.\w+)"\(')
+_UNSIGNED = re.compile(r"\b[us]i\d+>")
 _CALLEE = re.compile(r'call_target_name = "([^"]*)"')
-_TERMINATOR = "stablehlo.return"
+LEFT = frozenset(
+    {
+        *("stablehlo.while", "stablehlo.if", "stablehlo.case", "stablehlo.return", "stablehlo.optimization_barrier"),
+        *("sdy.mesh", "sdy.sharding_constraint"),
+    }
+)
+"""What `to_linalg` leaves as it is, regions in linalg."""
 
 
 def to_linalg(module: ir.Module) -> str:
     """The module as linalg, arith, math and tensor in MLIR's generic form; calls are inlined. `module` stays.
 
+    What only arranges it is left: see `LEFT`.
+
     Raises IRError with the operations that jaxlib's passes have no linalg for.
     """
     context = _context()
     lowered = ir.Module.parse(source.bytecode(module), context=context)
+    _strip_shardings(lowered)
     _run(lowered, _TO_LINALG)
     text = cast(str, cast(Any, lowered.operation).get_asm(print_generic_op_form=True))
-    left = sorted({name for name in _LEFT.findall(text) if name != _TERMINATOR})
+    left = sorted({name for name in _LEFT.findall(text) if name not in LEFT})
     if left:
         callees = sorted(set(_CALLEE.findall(text)))
         named = f" ({', '.join(f'@{callee}' for callee in callees)})" if callees else ""
@@ -41,6 +52,11 @@ def to_linalg(module: ir.Module) -> str:
             f"There is no linalg for {', '.join(left)}{named}: jaxlib's stablehlo-legalize-to-linalg leaves it."
         )
     return text
+
+
+def leaves_more(text: str) -> bool:
+    """Whether `to_linalg` left something in its `text`: what `LEFT` names, or integers with a sign."""
+    return _LEFT.search(text) is not None or _UNSIGNED.search(text) is not None
 
 
 def parse(text: str) -> ir.Module:
@@ -52,6 +68,19 @@ def parse(text: str) -> ir.Module:
         return ir.Module.parse(text, context=_context())
     except ir.MLIRError as error:
         raise IRError(f"jaxlib does not read this linalg: {_first(error)}.") from None
+
+
+def _strip_shardings(module: ir.Module) -> None:
+    """On one device they say nothing, and the passes take away the mesh that they name."""
+    for function in (op.operation for op in module.body.operations if op.operation.name == "func.func"):
+        for name in ("arg_attrs", "res_attrs"):
+            if name in function.attributes:
+                kept = [
+                    {key: value for key, value in reading.entries(one) if not key.startswith(("sdy.", "mhlo."))}
+                    for one in cast(Any, function.attributes[name])
+                ]
+                with module.context:
+                    function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(one) for one in kept])
 
 
 def _context() -> ir.Context:
