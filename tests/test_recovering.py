@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from jupyter_client.manager import start_new_kernel
 
 from donation_inspector.inspection import Inspection
 from donation_inspector.recovering import recover
@@ -40,11 +43,11 @@ class Notebook:
         result = self.shell.run_cell(cell, store_history=True)
         return result.error_in_exec or result.error_before_exec
 
-    def donation(self, line: str = "%donation") -> Inspection:
-        result = self.shell.run_cell(line, store_history=True)
-        result.raise_error()
-        assert isinstance(result.result, Inspection)
-        return result.result
+    def donation(self, line: str = "") -> Inspection:
+        """What the magic gives, not displayed."""
+        found = self.shell.run_line_magic("donation", line)
+        assert isinstance(found, Inspection)
+        return found
 
     def refused(self, line: str = "%donation") -> str:
         error = self.run(line)
@@ -273,14 +276,70 @@ def test_nothing_of_the_users_runs_again(notebook: Notebook) -> None:
         "    @property\n"
         "    def batch(self): ran.append('property'); return x\n"
         "    def __getitem__(self, i): ran.append('item'); return x\n"
+        "    def __getattr__(self, name): ran.append(name); return x\n"
         "data = Data()\n"
         "step(params, x)"
     )
-    for code in ("data.batch", "data[0]"):
+    for code in ("data.batch", "data[0]", "data.other"):
         assert notebook.run(f"step(params, {code})") is not None
         notebook.shell.user_ns["ran"].clear()
         assert f"Its argument `{code}` is gone" in notebook.refused()
     assert notebook.shell.user_ns["ran"] == []
+
+
+TRAINER = """
+import jax, jax.numpy as jnp
+
+class Trainer:
+    def __init__(self):
+        self.params = {"w": jnp.ones(4)}
+        self.step = jax.jit(lambda params, batch: (params["w"] * batch.sum(), batch), donate_argnums=0)
+
+    def fit(self, batches):
+        for batch in batches:
+            self.step(self.params, batch)
+"""
+
+
+def test_a_loop_in_a_file_of_the_users(
+    notebook: Notebook, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_trainer.py").write_text(TRAINER)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert notebook.run("import my_trainer\nmy_trainer.Trainer().fit([x, x])") is not None
+    capsys.readouterr()
+    assert paths(notebook.donation()) == ["params['w']", "batch"]
+    assert capsys.readouterr().out.startswith(
+        "ValueError in my_trainer.py, line 11 came out of `self.step(self.params, batch)`; this is that call, "
+        "inspected.\n"
+        "Deleted by now, and seen by shape alone: params (given as self.params).\n"
+        "self.params was donated to self.step by this same call, when it ran before: use what it returned in its place."
+    )
+
+
+def test_in_a_real_kernel_after_it_ran_out_of_memory() -> None:
+    manager, client = start_new_kernel(kernel_name="python3", env={**os.environ, "JAX_PLATFORMS": "cpu"})
+    try:
+
+        def run(code: str) -> list[dict[str, Any]]:
+            said: list[dict[str, Any]] = []
+            client.execute_interactive(code, timeout=120, output_hook=said.append)
+            return [one["content"] for one in said if one["msg_type"] in ("stream", "error", "execute_result")]
+
+        # Where calls run in the background, a CPU's out-of-memory error only comes up when the result is waited for.
+        set_up = "import jax; jax.config.update('jax_cpu_enable_async_dispatch', False)\n%load_ext donation_inspector"
+        assert run(f"{set_up}\n{SET_UP}") == []
+        (error,) = run("huge(jnp.ones(1 << 24))")
+        assert "RESOURCE_EXHAUSTED: Out of memory" in error["evalue"]
+        told, shown = run("%donation")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert told["text"] == (
+        "JaxRuntimeError in cell [2], line 1 came out of `huge(jnp.ones(1 << 24))`; this is that call, inspected.\n"
+    )
+    assert {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"} <= shown["data"].keys()
+    assert "x         1 leaf  67.1 MB" in shown["data"]["text/plain"]
 
 
 def test_a_deleted_argument_of_an_inspection_says_who_donated_it(notebook: Notebook) -> None:

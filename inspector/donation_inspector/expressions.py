@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
-import operator
+import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any, cast
 
 import jax
 import numpy as np
 
-_CONTAINERS = (list, tuple, Mapping, np.ndarray)
-"""What an item is read from: taking one of these runs no code of the user's and nothing on a device."""
+_BUILT_IN: tuple[Any, ...] = (list, tuple, dict, np.ndarray)
+_ITEMS = tuple(kind.__getitem__ for kind in _BUILT_IN)
+"""How an item is taken where this runs no code of the user's and nothing on a device."""
+_LIBRARIES = ("flax", "numpy")
+"""Whose containers are as harmless."""
 
 
 class NotReadable(Exception):
@@ -48,7 +52,9 @@ def read(node: ast.expr, scope: Mapping[str, Any]) -> Any:
         case ast.List(elts=parts):
             return items(parts, scope)
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            named = [read(key, scope) for key in cast("list[ast.expr]", keys)]
+            named = [ast.literal_eval(key) for key in cast("list[ast.expr]", keys) if isinstance(key, ast.Constant)]
+            if len(named) < len(keys):
+                raise NotReadable(node)
             return dict(zip(named, (read(value, scope) for value in values), strict=True))
         case _:
             raise NotReadable(node)
@@ -83,8 +89,9 @@ def keywords(parts: list[ast.keyword], scope: Mapping[str, Any]) -> dict[str, An
 
 
 def _attribute(node: ast.AST, value: Any, name: str) -> Any:
-    if isinstance(getattr(cast(Any, type(value)), name, None), property):
-        # a property is a call by another name
+    stands = inspect.getattr_static(value, name, NotReadable)
+    # what a class computes is a call by another name
+    if stands is NotReadable or isinstance(stands, property | functools.cached_property):
         raise NotReadable(node)
     try:
         return getattr(value, name)
@@ -93,11 +100,24 @@ def _attribute(node: ast.AST, value: Any, name: str) -> Any:
 
 
 def _item(node: ast.AST, value: Any, index: Any) -> Any:
+    def take(held: Any) -> Any:
+        return held[index]
+
+    array = isinstance(value, jax.Array)
+    # a dictionary may make up what is missing, an array as index would be computed with
+    if not (array or _is_plain(value)) or _has_array(index) or (isinstance(value, Mapping) and index not in value):
+        raise NotReadable(node)
     try:
-        if isinstance(value, jax.Array):
-            return cast(Any, jax).eval_shape(operator.itemgetter(index), value)
-        if isinstance(value, _CONTAINERS):
-            return cast(Any, value)[index]
+        return cast(Any, jax).eval_shape(take, value) if array else take(value)
     except Exception:
         raise NotReadable(node) from None
-    raise NotReadable(node)
+
+
+def _is_plain(value: Any) -> bool:
+    kind: Any = type(cast(object, value))
+    return getattr(kind, "__getitem__", None) in _ITEMS or kind.__module__.partition(".")[0] in _LIBRARIES
+
+
+def _has_array(index: object) -> bool:
+    parts = cast("tuple[object, ...]", index) if isinstance(index, tuple) else (index,)
+    return any(isinstance(one, jax.Array) for one in parts)

@@ -36,8 +36,8 @@ class Resizable:
         if unwrap(fn) is None:
             try:
                 self._call = _as_shapes(fn, args, dict(kwargs))
-            except (TypeError, ValueError):
-                # A structure that JAX takes and that is not made anew so easily: the inspection is there all the same.
+            except Exception:
+                # The user's own structures may not take shapes; the inspection is there all the same.
                 self._call = None
 
     def at(self, shapes: Shapes) -> Call:

@@ -1,0 +1,140 @@
+"""What an expression stands for, read without running anything of the user's."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from donation_inspector.expressions import NotReadable, items, keywords, read
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+class Computed:
+    held = None
+
+    @property
+    def batch(self) -> int:
+        raise AssertionError("run")
+
+    @functools.cached_property
+    def kept(self) -> int:
+        raise AssertionError("run")
+
+    def __getattr__(self, name: str) -> int:
+        raise AssertionError(f"run for {name}")
+
+    def __getitem__(self, index: int) -> int:
+        raise AssertionError(f"run for {index}")
+
+    def method(self) -> str:
+        return "bound"
+
+
+class Missing(dict[str, int]):
+    def __missing__(self, key: str) -> int:
+        raise AssertionError(f"run for {key}")
+
+
+SCOPE: dict[str, Any] = {
+    "x": jnp.ones((4, 3)),
+    "host": np.arange(12).reshape(3, 4),
+    "params": {"w": [1, 2, 3], 5: "five"},
+    "pair": Pair("a", {"b": 7}),
+    "computed": Computed(),
+    "missing": Missing(there=1),
+    "made": defaultdict(lambda: 1),
+    "state": SimpleNamespace(step=3, nothing=None),
+    "f": pytest.fail,
+    "i": 1,
+}
+
+
+def node(code: str) -> ast.expr:
+    return ast.parse(code, mode="eval").body
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "params",
+        "params['w'][i]",
+        "params['w'][-1]",
+        "params['w'][:2]",
+        "params[5]",
+        "pair.second['b']",
+        "pair[0]",
+        "state.step",
+        "state.nothing",
+        "missing['there']",
+        "(i, [state.step, 'text'], {'a': params})",
+        "host[1, ::2].tolist",
+        "-2.5",
+        "computed.held",
+    ],
+)
+def test_it_is_what_python_makes_of_it(code: str) -> None:
+    found, wanted = read(node(code), SCOPE), eval(code, {}, SCOPE)
+    assert (found() == wanted()) if callable(wanted) else found == wanted
+
+
+def test_a_method_is_bound() -> None:
+    assert read(node("computed.method"), SCOPE)() == "bound"
+
+
+def test_an_item_of_an_array_on_the_device_is_a_shape() -> None:
+    for code in ("x[0]", "x[:2]", "x[..., None]", "x[i, 1:]"):
+        wanted = eval(code, {}, SCOPE)
+        found = read(node(code), SCOPE)
+        assert isinstance(found, jax.ShapeDtypeStruct)
+        assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+
+
+@pytest.mark.parametrize(
+    ("code", "part"),
+    [
+        ("f(x)", "f(x)"),
+        ("(i, f(x))", "f(x)"),
+        ("i + 1", "i + 1"),
+        ("absent", "absent"),
+        ("computed.batch", "computed.batch"),
+        ("computed.kept", "computed.kept"),
+        ("computed.absent", "computed.absent"),
+        ("computed[0]", "computed[0]"),
+        ("missing['gone']", "missing['gone']"),
+        ("made['gone']", "made['gone']"),
+        ("params['gone']", "params['gone']"),
+        ("params['w'][9]", "params['w'][9]"),
+        ("x[x]", "x[x]"),
+        ("lambda: i", "lambda: i"),
+        ("[one for one in params]", "[one for one in params]"),
+        ("{i: 1}", "{i: 1}"),
+        ("{**params}", "{**params}"),
+        ("-i", "-i"),
+    ],
+)
+def test_what_would_have_to_be_run_is_not_read(code: str, part: str) -> None:
+    with pytest.raises(NotReadable) as raised:
+        read(node(code), SCOPE)
+    assert raised.value.code == part
+
+
+def test_arguments_are_laid_open() -> None:
+    call = cast("ast.Call", node("f(i, *params['w'], *pair, a=i, **pair.second)"))
+    assert items(call.args, SCOPE) == [1, 1, 2, 3, "a", {"b": 7}]
+    assert keywords(call.keywords, SCOPE) == {"a": 1, "b": 7}
+    for code in ("f(*x)", "f(**x)", "f(*f(1))"):
+        unread = cast("ast.Call", node(code))
+        with pytest.raises(NotReadable):
+            [*items(unread.args, SCOPE), keywords(unread.keywords, SCOPE)]
