@@ -143,7 +143,8 @@ def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] |
     taken = {buffer for held in given for buffer in held}
     own: list[tuple[Any, dict[Buffer, int]]] = []
     unplaced = 0
-    for array in live:
+    # an array before its shards, which JAX keeps as arrays of their own once somebody looked at them
+    for array in sorted(live, key=lambda array: -array.nbytes):
         held = buffers(array)
         if held is None:
             unplaced += not array.is_deleted()

@@ -111,7 +111,10 @@ def test_a_deleted_array_is_gone() -> None:
 def test_each_device_has_its_part() -> None:
     mesh = jax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
     split, copied = (jax.device_put(array(), NamedSharding(mesh, spec)) for spec in (P("x"), P()))
-    found = {one.path: one for one in outside.look("cpu", [], {"split": split, "copied": copied}).arrays}
+    shards = [shard.data for shard in split.addressable_shards]
+    look_at = {"shards": shards, "split": split, "copied": copied}
+    found = {one.path: one for one in outside.look("cpu", [], look_at).arrays}
+    assert not any(path.startswith("shards[") for path in found if path)
     assert found["split"].nbytes == split.nbytes
     assert found["split"].per_device == {f"cpu:{i}": split.nbytes // 4 for i in range(4)}
     assert found["copied"].nbytes == 4 * copied.nbytes
