@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -159,6 +160,8 @@ both = (one,), {"second": one}
 tree = Pair(one, one)
 wrong = {"third": one}
 alone = lambda: ({"w": one},)
+numbered = {0: one}
+array_and_dict = one, {"second": one}
 
 def raises():
     return {}["nothing"]
@@ -218,6 +221,8 @@ def test_a_file_wins_where_there_is_one_of_that_name(train: str, swap: pathlib.P
         ("one", ["first"]),
         ("tree", ["first.x", "first.y"]),
         ("alone", ["first['w']"]),
+        ("numbered", ["first[0]"]),
+        ("array_and_dict", ["first", "second['second']"]),
     ],
 )
 def test_a_tuple_is_positional_a_dict_is_keywords_and_anything_else_one_argument(
@@ -242,7 +247,7 @@ def test_a_tuple_is_positional_a_dict_is_keywords_and_anything_else_one_argument
             "unexpected keyword argument 'third'. It gives 0 positional, third=: a tuple",
         ),
         ("{train}:takes", "positional", "too many positional arguments. It gives 2 positional: a tuple"),
-        ("{train}:either", "raises", "raises() fails: KeyError: 'nothing' ({train}.py:47: return {{}}[\"nothing\"])"),
+        ("{train}:either", "raises", "raises() fails: KeyError: 'nothing' ({train}.py:49: return {{}}[\"nothing\"])"),
         ("{train}:either", "generates", "generates() gives a generator: it has to return the arguments"),
         ("{train}:either", "takes", "takes() fails: TypeError: takes() missing 1 required positional argument"),
         ("{train}:one", None, "is no function"),
@@ -351,3 +356,24 @@ def test_ctrl_c_in_the_users_code_is_no_traceback(tmp_path: pathlib.Path) -> Non
     run.send_signal(signal.SIGINT)
     assert run.communicate(timeout=60)[1] == "donation-inspector: interrupted.\n"
     assert run.returncode == 130
+
+
+@pytest.mark.parametrize("ended", ["compare", "measure"])
+def test_ctrl_c_at_any_time_leaves_what_was_finished(
+    ended: str, train: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compare = di.Inspection.compare
+
+    def interrupted(self: di.Inspection, *args: Any, cancel: Any = None, **kwargs: Any) -> Any:
+        if ended == "measure":
+            raise KeyboardInterrupt
+        answer = compare(self, *args, cancel=cancel, **kwargs)
+        if cancel is None:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(di.Inspection, ended, interrupted)
+    assert main(["measure", f"{train}:step", "--args", "make_args"]) == 130
+    captured = capsys.readouterr()
+    assert "compiled  argument  output" in captured.out
+    assert captured.err == "donation-inspector: interrupted, the rest is left out.\n"

@@ -86,12 +86,13 @@ def _compare(inspection: Inspection, targets: Sequence[str | None], fits: str | 
     try:
         with terminal.progress("XLA compiles") as progress:
             answers = inspection.compare(targets, fits=fits, progress=progress)
+        return not any(_cancelled(answer) for answer in answers.values())
     except KeyboardInterrupt:
         # several targets are ended with nothing said: what they finished is kept, and the rest is not started again
         ended = threading.Event()
         ended.set()
-        answers = inspection.compare(targets, fits=fits, cancel=ended)
-    return not any(_cancelled(answer) for answer in answers.values())
+        inspection.compare(targets, fits=fits, cancel=ended)
+        return False
 
 
 def _bufferize(inspection: Inspection) -> bool:
