@@ -152,6 +152,18 @@ class Pair(NamedTuple):
 def casts(half):
     return half.astype(jnp.float32) + 1
 
+@partial(jax.jit, donate_argnums=(0, 1))
+def drops(first, second):
+    return second + 1
+
+def nested(x):
+    return drops(x, x)
+
+@partial(jax.jit, donate_argnums=0)
+def empty(x):
+    return x.sum()
+
+nothing = (jax.ShapeDtypeStruct((0,), jnp.float32),)
 one = jax.ShapeDtypeStruct((4,), jnp.float32)
 half = (jax.ShapeDtypeStruct((4,), jnp.bfloat16),)
 positional = one, one
@@ -234,7 +246,7 @@ def test_a_tuple_is_positional_a_dict_is_keywords_and_anything_else_one_argument
 @pytest.mark.parametrize(
     ("named", "given", "words"),
     [
-        ("{train}:stpe", None, "{train} has no 'stpe'; near it: step."),
+        ("{train}:stpe", None, "{train} has no 'stpe'; near it: step"),
         ("{train}:trainer.stop", None, "{train}:trainer has no 'stop'; near it: step."),
         ("{train}.py:step", "makeargs", "{train}.py has no 'makeargs'; near it: make_args"),
         ("no_such:step", None, "There is no module 'no_such' to import from"),
@@ -247,7 +259,11 @@ def test_a_tuple_is_positional_a_dict_is_keywords_and_anything_else_one_argument
             "unexpected keyword argument 'third'. It gives 0 positional, third=: a tuple",
         ),
         ("{train}:takes", "positional", "too many positional arguments. It gives 2 positional: a tuple"),
-        ("{train}:either", "raises", "raises() fails: KeyError: 'nothing' ({train}.py:49: return {{}}[\"nothing\"])"),
+        (
+            "{train}:either",
+            "raises",
+            "raises() fails: KeyError: 'nothing' ({train}.py:{line}: return {{}}[\"nothing\"])",
+        ),
         ("{train}:either", "generates", "generates() gives a generator: it has to return the arguments"),
         ("{train}:either", "takes", "takes() fails: TypeError: takes() missing 1 required positional argument"),
         ("{train}:one", None, "is no function"),
@@ -274,7 +290,8 @@ def test_what_is_wrong_with_a_program_is_told_in_one_line(
     options = [] if given is None else ["--args", given]
     assert main(["inspect", named.format(train=train, swap=swap), *options]) == 1
     captured = capsys.readouterr()
-    assert words.format(train=train, swap=swap) in captured.err
+    line = TRAIN.split("\n").index('    return {}["nothing"]') + 1
+    assert words.format(train=train, swap=swap, line=line) in captured.err
     assert captured.err.startswith("donation-inspector: ")
     assert captured.err.count("\n") == 1
     assert captured.out == ""
@@ -323,6 +340,27 @@ def test_what_jax_left_to_xla_is_asked_of_xla(train: str, capsys: pytest.Capture
     assert "half (8 B), donor: " in captured.err
     assert "XLA did not reuse it" in captured.err
     assert "compiled  argument" in captured.out
+
+
+@pytest.mark.parametrize(
+    ("fn", "given"),
+    [("step", "make_args"), ("casts", "half"), ("drops", "positional"), ("nested", "one"), ("empty", "nothing")],
+)
+def test_it_fails_on_what_assert_donated_raises(
+    fn: str, given: str, train: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", f"{train}:{fn}", "--args", given, "--fail-on", "not-donated"]) == 3
+    lines = capsys.readouterr().err.splitlines()
+    module = sys.modules[train]
+    arguments = getattr(module, given)
+    arguments = arguments() if callable(arguments) else arguments
+    with pytest.raises(AssertionError) as raised:
+        di.assert_donated(getattr(module, fn), *(arguments if isinstance(arguments, tuple) else (arguments,)))
+    told = [line.split(" (")[0].strip() for line in str(raised.value).splitlines() if line.startswith("  ")]
+    if told:
+        assert [line.partition("not-donated: ")[2].split(" (")[0] for line in lines] == told
+    else:
+        assert lines == [f"donation-inspector: --fail-on not-donated: {fn} donates nothing"]
 
 
 def test_nothing_donated_is_not_donated(train: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,6 +158,11 @@ class Inspection:
         """The leaves that the function itself donates, before any `donate` or `keep`."""
         return frozenset(leaf.index for leaf in self._subject.signature.arguments if leaf.donated)
 
+    @property
+    def donation_ignored(self) -> frozenset[int]:
+        """The leaves that code says to donate and JAX does not: that of an inner jit, or under `jax_debug_nans`."""
+        return frozenset(leaf.index for leaf in self._subject.signature.arguments if leaf.ignored is not None)
+
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments; None where there is no function to write it for."""
         return self._subject.origin.line_that_donates(names)

@@ -30,17 +30,20 @@ def needs_xla(inspection: Inspection, conditions: Iterable[str]) -> bool:
 
 
 def _not_donated(inspection: Inspection) -> Iterator[str]:
-    if not any(argument.donated for argument in inspection.arguments):
+    """What `assert_donated` raises on, on every target that was asked for."""
+    asked = {argument.index for argument in inspection.arguments if argument.donated and argument.nbytes != 0}
+    asked |= inspection.donation_ignored
+    if not asked:
         yield f"{inspection.name} donates nothing"
-    lost = {one.path: one for one in _lost(inspection)}
+    lost = {one.path: one for one in _lost(inspection) if one.index in asked}
     for argument in sorted(lost.values(), key=lambda one: -(one.nbytes or 0)):
         yield f"{argument.path} ({format_bytes(argument.nbytes)}), {argument.verdict}: {argument.reason}"
 
 
 def _lost(inspection: Inspection) -> Iterator[Argument]:
-    """Donated arguments whose buffers no result takes over, by JAX's decision or on some target by XLA's."""
+    """Arguments whose buffers no result takes over, by JAX's decision or on some target by XLA's."""
     for argument in inspection.arguments:
-        if argument.donated and argument.verdict in (Verdict.UNUSABLE, Verdict.UNUSED):
+        if argument.verdict not in (Verdict.ALIASED, Verdict.DONOR):
             yield argument
     for comparison in inspection.comparisons.values():
         compiled = comparison.variants["jax"]
