@@ -6,7 +6,7 @@ import contextlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import jax
 import numpy as np
@@ -40,7 +40,8 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
     where the argument lay, on every device. The outcomes stay with the Inspection, the arrays do not.
 
     What the call raises passes through as it is. It gets what was noticed before it as notes (PEP 678), and the
-    Inspection as an attribute, `error.inspection`.
+    Inspection as an attribute, `error.inspection`. Where the call had returned, as on Ctrl-C while its results are
+    looked at, `error.result` is what it returned: the donated arrays would be lost without it.
 
     Raises:
       TraceError: as `inspect`; or there is nothing to call: a `jax.stages` object, a `jax.ShapeDtypeStruct` among the
@@ -56,11 +57,17 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
         for argument, leaf, value in zip(inspection.arguments, subject.signature.arguments, inputs, strict=True)
         if argument.donated or leaf.ignored is not None
     ]
-    result = _call(inspection, step, args, kwargs)
-    landed = _landed(step, args, kwargs, result, {id(one.value) for one in asked})
     frame = inspect.currentframe()
-    found = _Found(inspection, landed, HostMemory(frame.f_back if frame else None))
-    rows = tuple(_row(one, found) for one in asked)
+    kept: dict[str, Any] = {"inspection": inspection}
+    try:
+        result = kept["result"] = step(*args, **kwargs)
+        _jax.block_until_ready(result)
+        landed = _landed(step, args, kwargs, result, {id(one.value) for one in asked})
+        found = _Found(inspection, landed, HostMemory(frame.f_back if frame else None))
+        rows = tuple(_row(one, found) for one in asked)
+    except BaseException as error:
+        _hand_over(error, kept)
+        raise
     subject.verified[inspection.donated_by_function] = rows
     return Verification(inspection, result, rows)
 
@@ -82,7 +89,7 @@ def _inputs(
 def _refuse_what_cannot_run(
     step: Any, inspection: Inspection, inputs: tuple[Any, ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
-    if unwrap(step) is not None:
+    if unwrap(step) is not None or not callable(step):
         raise TraceError(
             f"{type(step).__name__} holds a program and cannot be called: give verify the jitted function and its "
             "arguments, or look at the program with inspect."
@@ -96,16 +103,16 @@ def _refuse_what_cannot_run(
         )
 
 
-def _call(inspection: Inspection, step: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    try:
-        return _jax.block_until_ready(step(*args, **kwargs))
-    except BaseException as error:
-        with contextlib.suppress(AttributeError):
-            cast(Any, error).inspection = inspection
-        if isinstance(error, Exception):
-            for note in inspection.notes:
-                error.add_note(f"donation_inspector, before the call: {note}")
-        raise
+def _hand_over(error: BaseException, kept: Mapping[str, Any]) -> None:
+    """Leave what there is with an error, which stays the user's own."""
+    with contextlib.suppress(AttributeError):
+        for name, value in kept.items():
+            setattr(error, name, value)
+    if "result" in kept:
+        error.add_note("donation_inspector: the call had returned, and error.result is what it returned.")
+    elif isinstance(error, Exception):
+        for note in kept["inspection"].notes:
+            error.add_note(f"donation_inspector, before the call: {note}")
 
 
 @dataclass(frozen=True, slots=True)

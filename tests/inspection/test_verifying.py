@@ -22,7 +22,7 @@ from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
-from donation_inspector import payload, report
+from donation_inspector import payload, report, verifying
 from donation_inspector.errors import TraceError
 
 N = 4096
@@ -262,6 +262,18 @@ def test_what_it_raises_is_the_users(error: BaseException) -> None:
     assert caught.value is error
     assert [argument.path for argument in caught.value.inspection.arguments] == ["x"]
     assert not x.is_deleted()
+
+
+def test_what_was_returned_is_never_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_array: Any) -> None:
+        raise KeyboardInterrupt
+
+    x = ones()
+    monkeypatch.setattr(verifying, "is_deleted", interrupted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        di.verify(double, x)
+    assert x.is_deleted()
+    assert float(caught.value.result[0]) == 3
 
 
 def test_the_same_array_twice_is_named() -> None:
