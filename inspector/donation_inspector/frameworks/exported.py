@@ -16,6 +16,7 @@ from typing import Any
 import jax
 
 from donation_inspector.errors import TraceError
+from donation_inspector.frameworks.updates import with_updates
 from donation_inspector.xla import internals, lowering
 from donation_inspector.xla.leaves import Name, distinct, key_path, leaves_with_path
 from donation_inspector.xla.lowering import Lowered
@@ -44,10 +45,11 @@ def lower(fn: Any, exported: Any, args: tuple[Any, ...], kwargs: Mapping[str, An
         args, kwargs = _shapes(exported, name)
     jitted = fn if hasattr(fn, "_fun") else internals.jit(exported.call)
     staged = trace(jitted, args, kwargs, name=name, inputs=flat_inputs(jitted, args, kwargs))
-    entry = _entry(exported)
+    entry, traced = _entry(exported), staged.traced
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
-        return distinct([entry[i].name or one for i, one in enumerate(arguments)], arguments), results
+        named = distinct([entry[i].name or one for i, one in enumerate(arguments)], arguments)
+        return named, with_updates(traced, (), named, results)
 
     lowered = lowering.from_stage(staged, rename)
     return dataclasses.replace(lowered, notes=(*lowered.notes, *_lost_donation(lowered, entry)))
@@ -88,8 +90,9 @@ def _entry(exported: Any) -> list[_Argument]:
     keys = [path for path, _ in leaves_with_path(_numbered(exported.in_tree))]
     found = [_Argument() for _ in keys]
     kept: Sequence[int] = exported.module_kept_var_idx
-    main = next((one for one in exported.mlir_module().splitlines() if "func.func public @main(" in one), "")
-    written = _ARGUMENT.split(main)[1:]
+    # where sizes are not fixed, @main only looks at them and calls the function
+    heads = [one for one in exported.mlir_module().splitlines() if one.lstrip().startswith(_HEADS)]
+    written = _ARGUMENT.split(heads[-1])[1:] if heads else []
     for leaf, text in zip(kept, written[len(written) - len(kept) :], strict=False):
         rest = key_path(tuple(keys[leaf][2:]))
         path = next(iter(_LOCATION.findall(text)), "")
@@ -98,6 +101,7 @@ def _entry(exported: Any) -> list[_Argument]:
     return found
 
 
+_HEADS = ("func.func public @main(", "func.func private @_wrapped_jax_export_main(")
 _ARGUMENT = re.compile(r"%arg\d+: ")
 _LOCATION = re.compile(r'loc\("([^"]*)"')
 
