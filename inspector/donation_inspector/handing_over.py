@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.fifo import pair_in_order
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     from donation_inspector.subject import Subject, Whole
 
 _WIDTH = 100
-_MOST_ORDERS = 720
-"""Orders of the returned values that are tried: all of six."""
+_NUMBER = re.compile(r"\[\d+\]")
+_MOST_ORDERS = 120
+"""Orders of the returned values that are tried: all of five."""
 
 
 def code_for(subject: Subject, donated: frozenset[int], pairs: Mapping[int, int]) -> str:
@@ -30,7 +33,7 @@ def code_for(subject: Subject, donated: frozenset[int], pairs: Mapping[int, int]
     return "\n".join(_Code(subject, donated, dict(pairs)).lines())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Code:
     subject: Subject
     donated: frozenset[int]
@@ -72,16 +75,28 @@ class _Code:
             for argument, result in decided.aliases.items()
             if argument in arguments and result in results
         }
-        given = {arguments[position] for position in decided.positions if position in arguments}
-        return made == self.pairs and given <= self.donated
+        given = self._places(decided)
+        return made == self.pairs and self._left_to_xla <= given <= self.donated
+
+    def _places(self, decided: Donation) -> set[int]:
+        """The leaves whose buffers the program may overwrite."""
+        arguments = self.subject.leaf_of_argument
+        return {arguments[position] for position in decided.positions if position in arguments}
+
+    @cached_property
+    def _left_to_xla(self) -> set[int]:
+        """The donated leaves that no result of their own type takes over, and XLA may use."""
+        donors = self.subject.origin.decide(self.donated).donors
+        return self._places(Donation(donors=donors)) - set(self.pairs)
 
     @property
     def _own(self) -> frozenset[int]:
         return frozenset(leaf.index for leaf in self.signature.arguments if leaf.donated)
 
     def _wholes(self) -> list[Whole]:
-        """The whole arguments that something is donated of."""
-        return [whole for whole in self.subject.wholes if not self.donated.isdisjoint(whole.leaves)]
+        """The whole arguments whose donation makes a difference."""
+        needed = {*self.pairs, *self._left_to_xla}
+        return [whole for whole in self.subject.wholes if not needed.isdisjoint(whole.leaves)]
 
     def _as_it_is(self) -> str:
         if not self._own:
@@ -108,35 +123,44 @@ class _Code:
     def _paired(self, way: Way, wholes: Sequence[Whole]) -> list[str]:
         left = [self.signature.arguments[leaf].path for leaf in sorted(self.donated - set(self.pairs))]
         lines = [f"# Without a pair, and not donated here: {_listed(left)}."] if left else []
-        order = self._order(_leaves(wholes))
-        if order is not None:
-            returned = ", ".join(f"[{place}]" for place in order)
-            lines += [
-                "# JAX gives the first donated argument to the first result of its shape and dtype. It makes these",
-                f"# pairs by itself where {way.name} returns its results in the order {returned}:",
-                *(line if line.startswith("#") else f"#     {line}" for line in self._with_jit(way, wholes)),
-                "# With the results as they are (di is donation_inspector):",
-            ]
+        reordered = self._reordered(way, _leaves(wholes), self._with_jit(way, wholes))
+        if reordered:
+            lines += [*reordered, "# With the results as they are (di is donation_inspector):"]
         written = _placed(way, "di.jit", f"pairs={_dict(self.signature, self.pairs)}")
         return [*lines, *(["import donation_inspector as di", ""] if written[0][0] != "#" else []), *written]
 
-    def _order(self, leaves: frozenset[int]) -> tuple[int, ...] | None:
+    def _reordered(self, way: Way, leaves: frozenset[int], jit: Sequence[str]) -> list[str]:
+        """How these lines give the pairs where the function returns its results in another order, if there is one."""
+        order = self._order(leaves)
+        if order is None:
+            return []
+        return [
+            "# JAX gives the first donated argument to the first result of its shape and dtype. It makes these pairs",
+            f"# by itself where {way.name} returns its results in the order {', '.join(order)}:",
+            *(line if line.startswith("#") else f"#     {line}" for line in jit),
+        ]
+
+    def _order(self, leaves: frozenset[int]) -> tuple[str, ...] | None:
         """The order of the returned tuple's parts with which first in, first out gives the pairs; None without one."""
         signature = self.signature
         parts: dict[str, list[Leaf]] = {}
+        ahead: list[Leaf] = []
         for result in signature.results:
-            parts.setdefault(next(iter(steps(result.path)), ""), []).append(result)
-        if signature.returned is None or not signature.returned.startswith("(") or len(parts) < 2:
+            part = next(iter(steps(result.path)), "")
+            (parts.setdefault(part, []) if _NUMBER.fullmatch(part) else ahead).append(result)
+        # A framework's own result keeps its place before the user's.
+        alone = not ahead or (signature.returned is None and {leaf.path for leaf in ahead} == {"eqx marker"})
+        if not alone or len(parts) < 2 or (signature.returned or "(")[0] not in "([":
             return None
         taker = {result: argument for argument, result in self.pairs.items()}
         natural = sorted(parts, key=lambda part: min(taker.get(leaf.index, 1 << 60) for leaf in parts[part]))
         arguments, results = signature.arguments, signature.results
         wanted = {arguments[argument].position: results[result].position for argument, result in self.pairs.items()}
         for order in itertools.islice(itertools.chain([natural], itertools.permutations(parts)), _MOST_ORDERS):
-            returned = tuple(leaf for part in order for leaf in parts[part])
+            returned = (*ahead, *(leaf for part in order for leaf in parts[part]))
             made = pair_in_order(replace(signature, results=returned), Donation(), leaves)
             if dict(made.aliases) == wanted:
-                return tuple(int(part.strip("[]")) for part in order)
+                return tuple(order)
         return None
 
     # ---- other frameworks
@@ -154,16 +178,24 @@ class _Code:
         if way.positional:
             first = {way.positional[0]}
         ahead = frozenset(leaf for whole in self.subject.wholes if whole.name in first for leaf in whole.leaves)
+        line = f'{way.name} = eqx.filter_jit({way.name}, donate="{{}}")'
         words = {"all": everything, "all-except-first": everything - ahead, "none": frozenset[int]()}
         for word, leaves in words.items():
             if self._are(self._decided(leaves)):
-                return [f'{way.name} = eqx.filter_jit({way.name}, donate="{word}")']
-        kept = [w.name for w in self.subject.wholes if self.donated.isdisjoint(w.leaves)]
-        donated = [w.name for w in self.subject.wholes if not self.donated.isdisjoint(w.leaves)]
+                return [line.format(word)]
+        for word, leaves in words.items():
+            if self._places(self._decided(leaves)) == {*self.pairs, *self._left_to_xla}:
+                return self._reordered(way, leaves, [line.format(word)]) or [
+                    "# eqx.filter_jit pairs what it donates in its order, and cannot be told these pairs. The nearest:",
+                    line.format(word),
+                ]
+        wholes = self._wholes()
+        kept = [whole.name for whole in self.subject.wholes if whole not in wholes]
+        donated = [whole.name for whole in wholes]
         return [
             "# eqx.filter_jit donates all arguments or all but the first, and pairs them in their order. To donate",
             f"# {_listed(donated)} alone, put what is kept into the first argument, as a tuple ({_listed(kept)},), and",
-            f'#     {way.name} = eqx.filter_jit({way.name}, donate="all-except-first")',
+            f"#     {line.format('all-except-first')}",
         ]
 
     def _of_a_file(self, wholes: Sequence[Whole]) -> list[str]:
@@ -260,4 +292,5 @@ def _prefixes(path: str, root: str) -> list[str]:
     found = [root] if root else []
     for step in steps(path.removeprefix(root)):
         found.append((found[-1] if found else "") + step)
-    return found
+    # A key with both kinds of quotes in it is no step that is understood.
+    return found if found and found[-1] == path else [path]
