@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,8 +21,11 @@ def buffers(value: Any) -> Mapping[Buffer, int] | None:
     if not isinstance(value, jax.Array):
         return None
     try:
-        parts: list[Any] = [shard.data for shard in value.addressable_shards]
-        return {(device_name(part), part.unsafe_buffer_pointer()): int(part.nbytes) for part in parts if part.nbytes}
+        array: Any = value
+        # asked for its shards, JAX makes an array of each and keeps it
+        alone = len(array.sharding.device_set) == 1
+        parts: list[Any] = [array] if alone else [shard.data for shard in array.addressable_shards]
+        return {(_place(one.sharding), one.unsafe_buffer_pointer()): int(one.nbytes) for one in parts if one.nbytes}
     except Exception:
         # runtimes and array types refuse in ways of their own, and each of them means the same
         return None
@@ -32,10 +36,10 @@ def is_deleted(value: Any) -> bool:
     return isinstance(value, jax.Array) and value.is_deleted()
 
 
-def device_name(array: Any) -> str:
-    """`cuda:0` for an array on one device, `cuda:0 pinned_host` where it lies in another memory than the device's own."""
-    (device,) = array.sharding.device_set
-    kind: str | None = array.sharding.memory_kind
+@functools.lru_cache(maxsize=256)
+def _place(sharding: Any) -> str:
+    (device,) = sharding.device_set
+    kind: str | None = sharding.memory_kind
     return spoken(device) if kind in (None, device.default_memory().kind) else f"{spoken(device)} {kind}"
 
 
