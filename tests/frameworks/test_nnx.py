@@ -252,3 +252,44 @@ def test_names_fall_back_to_jaxs_where_nnx_packs_in_another_way(
 
     assert lowered.signature.arguments[0].path == "model.states[0][0]"
     assert all(isinstance(value, jax.ShapeDtypeStruct) for value in lowered.inputs)
+
+
+def test_a_step_that_returns_what_it_changes_is_jitted_by_jax(training: Training) -> None:
+    @functools.partial(jax.jit, donate_argnames=("model", "optimizer"))
+    def step(model: Net, optimizer: Any, x: Any, y: Any) -> Any:
+        value = plain_step(model, optimizer, x, y)
+        return model, optimizer, value
+
+    lowered = lower(step, (training.model, training.optimizer, X, Y), {})
+
+    paths = [leaf.path for leaf in lowered.signature.arguments]
+    assert paths[:8] == MODEL_PATHS
+    assert paths[8] == "optimizer.opt_state[0].count"
+    assert [leaf.updates for leaf in lowered.signature.results] == [*paths[:-2], None]
+    assert len(lowered.donation.aliases) == len(paths) - 2
+
+
+def test_a_forward_pass_is_jitted_by_jax_unless_it_changes_statistics(training: Training) -> None:
+    linear = nnx.Linear(4, 2, rngs=nnx.Rngs(1))
+    forward = jax.jit(lambda model, x: model(x))
+
+    assert [leaf.path for leaf in lower(forward, (linear, X), {}).signature.arguments] == [
+        "model.bias",
+        "model.kernel",
+        "x",
+    ]
+    with pytest.raises(TraceError, match=r"loses what the step changes in it: model\.norm\.mean, model\.norm\.var\. "):
+        lower(forward, (training.model, X), {})
+
+
+def test_an_object_that_is_no_pytree_is_refused() -> None:
+    class Opaque(nnx.Module, pytree=False):
+        def __init__(self) -> None:
+            self.weight = nnx.Param(jnp.ones(4))
+
+    opaque = Opaque()
+
+    with pytest.raises(TraceError, match=r"an NNX object \(opaque: Opaque\) but is not jitted by nnx\.jit"):
+        lower(lambda opaque, x: x * opaque.weight, (opaque, X), {})
+
+    assert opaque.weight.get_value().shape == (4,)

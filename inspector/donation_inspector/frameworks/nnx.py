@@ -15,13 +15,11 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import jax
-
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
+from donation_inspector.frameworks.nnx_changes import refuse_lost_changes
 from donation_inspector.frameworks.nnx_names import (
     arrays_of_all,
-    is_object,
     loaded,
     results_in_graph_mode,
     results_in_tree_mode,
@@ -104,16 +102,16 @@ def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Gene
     """Trace inside; whatever of the process's NNX objects that changes is put back afterwards.
 
     Raises:
-        TraceError: a function outside `nnx.jit` is given NNX objects, or changed some.
+        TraceError: a function outside `nnx.jit` loses what it changes in its NNX objects, or changed others.
     """
     if loaded() is None:
         yield
         return
     outside = not is_wrapped(fn)
-    if outside:
-        _refuse_objects(fn, args, kwargs)
     before = _remember()
     try:
+        if outside:
+            refuse_lost_changes(fn, args, kwargs)
         yield
     except TraceError as error:
         if (_restore(before) or _refused_by_nnx(error)) and outside:
@@ -128,18 +126,6 @@ def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Gene
 
 def _refused_by_nnx(error: TraceError) -> bool:
     return type(error.__cause__).__name__ == "TraceContextError"
-
-
-def _refuse_objects(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-    nnx = loaded()
-    for argument, value in naming.bound_arguments(fn, args, kwargs):
-        for leaf in jax.tree.leaves(value, is_leaf=lambda v: is_object(v) or isinstance(v, nnx.State)):
-            if is_object(leaf):
-                raise TraceError(
-                    f"{_name(fn)} takes an NNX object ({argument}: {type(leaf).__name__}) but is not jitted by "
-                    "nnx.jit: jax.jit loses what the step changes in it. Decorate the step with @nnx.jit and inspect "
-                    "that, or pass nnx.split's state to a pure function."
-                )
 
 
 def _name(fn: Any) -> str:
