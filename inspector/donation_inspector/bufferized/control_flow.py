@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from xdsl.dialects import arith, scf, tensor
+from xdsl.dialects import arith, bufferization, scf, tensor
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -29,8 +29,26 @@ def _while(op: Operation) -> None:
     extracted = _scalar(returned.operands[0])
     condition.block.insert_op_before(extracted, returned)
     _end(condition, scf.ConditionOp(extracted.result, *condition.block.args))
+    _own_parts(_last(body))
     _end(body, scf.YieldOp(*_last(body).operands))
+    _own_parts(op)
     _replace(op, scf.WhileOp(op.operands, [result.type for result in op.results], condition, body))
+
+
+def _own_parts(op: Operation) -> None:
+    """Gives what is a part of another tensor a buffer of its own: a loop of LLVM 19 cannot carry one with an offset."""
+    for number, operand in enumerate(op.operands):
+        if _is_part(operand):
+            own = bufferization.AllocTensorOp(operand.type, copy=operand)
+            assert op.parent is not None
+            op.parent.insert_op_before(own, op)
+            op.operands[number] = own.tensor
+
+
+def _is_part(value: SSAValue) -> bool:
+    while isinstance(value.owner, Operation) and operation_name(value.owner) in _RESHAPES:
+        value = value.owner.operands[0]
+    return isinstance(value.owner, Operation) and operation_name(value.owner) == "tensor.extract_slice"
 
 
 def _if(op: Operation) -> None:
@@ -70,6 +88,8 @@ REWRITES: dict[str, Callable[[Operation], None]] = {
     "sdy.mesh": _forward,
 }
 """By the operation's name."""
+
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 
 
 def _detached(op: Operation) -> list[Region]:

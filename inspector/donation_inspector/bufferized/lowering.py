@@ -7,7 +7,8 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, i1
+from xdsl.dialects.bufferization import MaterializeInDestinationOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, UnrealizedConversionCastOp, i1
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
@@ -15,7 +16,8 @@ from donation_inspector.bufferized import tools
 from donation_inspector.bufferized.control_flow import to_scf
 from donation_inspector.bufferized.signless import to_signless
 from donation_inspector.bufferized.tools import ToolError, Tools
-from donation_inspector.ir import generic, linalg
+from donation_inspector.errors import IRError
+from donation_inspector.ir import linalg
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.passes.pipeline import apply_pipeline
@@ -23,7 +25,14 @@ from donation_inspector.signature import Donation
 
 _UNREGISTERED = "--allow-unregistered-dialect"
 # As XLA fuses: an operation for each tensor of the program would count values that nobody keeps.
-_FUSE = ["--linalg-fuse-elementwise-ops", "--canonicalize", "--cse", "--mlir-print-op-generic"]
+_FUSE = [
+    "--inline",
+    "--symbol-dce",
+    "--linalg-fuse-elementwise-ops",
+    "--canonicalize",
+    "--cse",
+    "--mlir-print-op-generic",
+]
 _ELIMINATE = "--eliminate-empty-tensors"
 _BUFFERIZE = [
     "--empty-tensor-to-alloc-tensor",
@@ -44,6 +53,11 @@ _TO_LLVM = [
     "--lower-affine",
     "--convert-scf-to-cf",
     "--convert-complex-to-standard",
+    "--convert-complex-to-llvm",
+    # few CPUs compute in bf16, and LLVM calls functions then that are in no library here
+    "--math-legalize-to-f32",
+    "--arith-emulate-unsupported-floats=source-types=bf16 target-type=f32",
+    "--arith-expand=include-bf16",
     "--convert-math-to-llvm",
     "--convert-math-to-libm",
     "--convert-index-to-llvm",
@@ -93,23 +107,31 @@ def fused(text: str, limits: Limits) -> Imported:
     if linalg.leaves_more(text):
         program = import_module(linalg.parse(text))
         module = program.module.clone()
-        to_scf(module)
         to_signless(module)
-        text = generic.text(program, module)
+        to_scf(module)
+        text = linalg.text(program, module)
     return import_module(linalg.parse(limits.opt(text, _FUSE)))
 
 
 def after_pipeline(program: Imported, donation: Donation, pipeline: str | Sequence[ModulePass] | None) -> str:
     """The program as the pipeline leaves it (None: no pass, and nothing is donated), ready to be bufferized.
 
-    An argument that is not donated is not writable: bufferization would take every one for its own. Raises PassError.
+    An argument that is not donated is not writable: bufferization would take every one for its own.
+
+    Raises PassError, and IRError for a destination of another type.
     """
     if pipeline is None:
         module, donation = program.module.clone(), Donation()
     else:
         module = apply_pipeline(program.module, donation, pipeline)[0]
     _prepare(entry_function(module), donation)
-    return generic.text(program, module)
+    for op in module.walk():
+        if isinstance(op, MaterializeInDestinationOp) and isinstance(op.dest.owner, UnrealizedConversionCastOp):
+            raise IRError(
+                f"It writes {op.source.type} into a buffer of {op.dest.owner.operands[0].type}: bufferization has no "
+                "way to take a buffer for one of another type."
+            )
+    return linalg.text(program, module)
 
 
 def _prepare(func: FuncOp, donation: Donation) -> None:

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from donation_inspector.bufferized import tools
 from donation_inspector.bufferized.lowering import Buffers, Limits, after_pipeline, bufferized, fused, to_llvm
 from donation_inspector.bufferized.protocol import Array, Ran, Refused, RunJob
-from donation_inspector.bufferized.tools import ToolCancelled, ToolError, Tools
+from donation_inspector.bufferized.tools import ToolCancelled, ToolDied, ToolError, Tools
 from donation_inspector.bufferized.values import Bufferized
 from donation_inspector.errors import IRError, PassError
 from donation_inspector.ir.importer import Imported
@@ -77,8 +77,8 @@ def _ended(error: Exception) -> tuple[Status, str]:
             return "cancelled", "Cancelled."
         case TimeoutError():
             return "timed out", str(error)
-        case ToolError():
-            return "refused", f"mlir-opt refuses it: {error}"
+        case ToolDied():
+            return "crashed", str(error)
         case _:
             return "refused", str(error)
 

@@ -37,10 +37,10 @@ def to_signless(module: ModuleOp) -> None:
 
 
 def _signless(known: Attribute) -> Attribute:
-    if not isinstance(known, TensorType):
-        return known
-    tensor = cast(Any, known)
-    element: Any = tensor.get_element_type()
-    if not isinstance(element, IntegerType) or cast(Any, element).signedness.data is Signedness.SIGNLESS:
-        return tensor
-    return TensorType(IntegerType(cast(Any, element).width.data), tensor.shape)
+    if isinstance(known, TensorType):
+        tensor = cast(Any, known)
+        element = _signless(tensor.get_element_type())
+        return tensor if element is tensor.get_element_type() else TensorType(element, tensor.shape)
+    if isinstance(known, IntegerType) and cast(Any, known).signedness.data is not Signedness.SIGNLESS:
+        return cast(Attribute, IntegerType(cast(Any, known).width.data))
+    return known

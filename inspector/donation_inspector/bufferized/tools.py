@@ -38,7 +38,11 @@ class Tools:
 
 
 class ToolError(Exception):
-    """A tool refused the IR, or died on it: its own words."""
+    """A tool refused the IR, in its own words."""
+
+
+class ToolDied(ToolError):
+    """A tool died on the IR."""
 
 
 class ToolCancelled(Exception):
@@ -95,6 +99,7 @@ def run(program: str, options: list[str], text: str, *, cancel: threading.Event 
 
     Raises ToolError with the tool's own words, TimeoutError past the deadline, ToolCancelled when `cancel` is set.
     """
+    name = pathlib.Path(program).name
     with tempfile.TemporaryFile() as given:
         given.write(text.encode())
         given.seek(0)
@@ -116,15 +121,15 @@ def run(program: str, options: list[str], text: str, *, cancel: threading.Event 
                 if cancel is not None and cancel.is_set():
                     raise ToolCancelled from None
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{pathlib.Path(program).name} did not end in time.") from None
+                    raise TimeoutError(f"{name} did not end in time.") from None
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
     if process.returncode < 0:
-        raise ToolError(f"{program} was killed by {signal.Signals(-process.returncode).name}: {_told(said)}")
+        raise ToolDied(f"{name} was killed by {signal.Signals(-process.returncode).name}.")
     if process.returncode:
-        raise ToolError(_told(said))
+        raise ToolError(f"{name} refuses it: {_told(said)}")
     return made
 
 

@@ -90,7 +90,7 @@ class Bufferization:
     def notes(self) -> list[str]:
         """What is to be said of single variants: why there are no counts, why not in place."""
         return [
-            f"{one.name}: {one.error or f'not in place, mlir-opt refuses eliminate-empty-tensors: {one.conflict}'}"
+            f"{one.name}: {one.error or f'not in place with eliminate-empty-tensors, {one.conflict}'}"
             for one in self._shown
             if one.error or one.conflict
         ]

@@ -67,12 +67,21 @@ def _compile(llvm: str, counter: Counter) -> Any:
         binding.add_symbol(name, address)
     module = binding.parse_assembly(renamed(llvm))
     module.verify()
-    machine = binding.Target.from_default_triple().create_target_machine(opt=2)
+    missing = [one.name for one in module.functions if one.is_declaration and not _is_known(binding, one.name)]
+    if missing:
+        raise RuntimeError(f"it calls {', '.join(missing)}, and no library here has that")
+    machine = binding.Target.from_default_triple().create_target_machine(
+        cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=2
+    )
     builder = binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=2))
     builder.getModulePassManager().run(module, builder)
     engine = binding.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     return engine
+
+
+def _is_known(binding: Any, name: str) -> bool:
+    return name.startswith("llvm.") or binding.address_of_symbol(name) is not None
 
 
 def _read(array: Array, descriptor: int) -> np.ndarray[Any, Any]:

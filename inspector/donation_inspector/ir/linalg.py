@@ -12,16 +12,19 @@ from typing import Any, cast
 
 from jaxlib.mlir import ir, passmanager
 from jaxlib.mlir.dialects import stablehlo
+from xdsl.dialects.builtin import ModuleOp
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native, source
 from donation_inspector.ir.bridge import reading
+from donation_inspector.ir.exporter import to_jaxlib
+from donation_inspector.ir.importer import Imported
 
 _TO_LINALG = (
     "inline,symbol-dce,func.func(chlo-legalize-to-stablehlo),stablehlo-legalize-to-linalg,canonicalize,cse,symbol-dce"
 )
 _LEFT = re.compile(r'"((?:stablehlo|chlo|mhlo|sdy)\.\w+)"\(')
-_UNSIGNED = re.compile(r"\b[us]i\d+>")
+_UNSIGNED = re.compile(r"(?:\b|x)[us]i\d+\b")
 _CALLEE = re.compile(r'call_target_name = "([^"]*)"')
 LEFT = frozenset(
     {
@@ -43,7 +46,7 @@ def to_linalg(module: ir.Module) -> str:
     lowered = ir.Module.parse(source.bytecode(module), context=context)
     _strip_shardings(lowered)
     _run(lowered, _TO_LINALG)
-    text = cast(str, cast(Any, lowered.operation).get_asm(print_generic_op_form=True))
+    text = _generic(lowered)
     left = sorted({name for name in _LEFT.findall(text) if name not in LEFT})
     if left:
         callees = sorted(set(_CALLEE.findall(text)))
@@ -57,6 +60,18 @@ def to_linalg(module: ir.Module) -> str:
 def leaves_more(text: str) -> bool:
     """Whether `to_linalg` left something in its `text`: what `LEFT` names, or integers with a sign."""
     return _LEFT.search(text) is not None or _UNSIGNED.search(text) is not None
+
+
+def text(imported: Imported, module: ModuleOp) -> str:
+    """`module`, a changed clone of `imported.module` or that itself, in MLIR's generic form.
+
+    Not as `generic.text`, which writes constants so that xDSL reads them too: LLVM 19 dies on a resource of booleans.
+    """
+    return _generic(to_jaxlib(imported, module))
+
+
+def _generic(module: ir.Module) -> str:
+    return cast(str, cast(Any, module.operation).get_asm(print_generic_op_form=True))
 
 
 def parse(text: str) -> ir.Module:
