@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.saving import saving_sentence
-from donation_inspector.attribution import describe
+from donation_inspector.attribution import describe, waiting
 from donation_inspector.errors import CompileError
 from donation_inspector.units import format_bytes, total_bytes
 
@@ -90,7 +90,10 @@ def peak_sentence(inspection: Inspection) -> str | None:
         peak = None if variant is None else variant.peak
     except CompileError as error:
         return str(error)
-    return None if peak is None else describe.sentence(peak)
+    if peak is None or variant is None:
+        return None
+    donated = [one.path for one in inspection.arguments if one.verdict in REUSED and variant.name == "jax"]
+    return " ".join([describe.sentence(peak), *map(waiting.sentence, waiting.find_waiting(peak, donated)[:1])])
 
 
 def _lacking(inspection: Inspection, variant: Variant) -> str:
