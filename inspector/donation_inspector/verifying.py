@@ -6,7 +6,8 @@ import contextlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -57,13 +58,14 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
         for argument, leaf, value in zip(inspection.arguments, subject.signature.arguments, inputs, strict=True)
         if argument.donated or leaf.ignored is not None
     ]
-    frame = inspect.currentframe()
+    # the caller's frame alone: a function that keeps its own keeps what it was given as well
+    caller = cast(FrameType, inspect.currentframe()).f_back
     kept: dict[str, Any] = {"inspection": inspection}
     try:
         result = kept["result"] = step(*args, **kwargs)
         _jax.block_until_ready(result)
         landed = _landed(step, args, kwargs, result, {id(one.value) for one in asked})
-        found = _Found(inspection, landed, HostMemory(frame.f_back if frame else None))
+        found = _Found(inspection, landed, HostMemory(caller))
         rows = tuple(_row(one, found) for one in asked)
     except BaseException as error:
         _hand_over(error, kept)
