@@ -196,7 +196,9 @@ def test_an_inspection_leaves_out_its_own_arguments(notebook: dict[str, Any]) ->
     assert not {"w", "x", "unread"} & set(paths)
     gc.disable()
     try:
-        assert weakref.ref(notebook.pop("old"))() is None
+        gone = weakref.ref(notebook["old"])
+        del notebook["old"]
+        assert gone() is None
     finally:
         gc.enable()
 
