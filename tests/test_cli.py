@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
+import jax
 import pytest
 
 import donation_inspector as di
@@ -367,6 +368,23 @@ def test_nothing_donated_is_not_donated(train: str, capsys: pytest.CaptureFixtur
     assert main(["inspect", f"{train}:takes", "--args", "one", "--fail-on", "not-donated"]) == 3
     assert capsys.readouterr().err == "donation-inspector: --fail-on not-donated: takes donates nothing\n"
     assert main(["inspect", f"{train}:trainer.step", "--args", "positional", "--fail-on", "not-donated"]) == 0
+
+
+def test_a_donation_is_recommended_with_the_lines_to_paste(
+    train: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = tmp_path / "step.json"
+    arguments = ["inspect", f"{train}:either", "--args", "both", "--recommend", "5", "--json", str(written)]
+    assert main(arguments) == 0
+    found = json.loads(written.read_text())["recommendation"]
+    either, one = sys.modules[train].either, sys.modules[train].one
+    stats = jax.jit(either).lower(one, second=one).compile().memory_analysis()
+    assert stats is not None
+    total = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
+    assert (found["target"], found["baselines"]["none"]) == ("cpu", total)
+    printed = capsys.readouterr().out
+    assert "\n\nRecommended on cpu (compiled; " in printed
+    assert printed.endswith(f"{found['code']}\n".lstrip("\n"))
 
 
 def test_two_versions_are_compared_from_what_was_written(

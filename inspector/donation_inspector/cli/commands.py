@@ -34,6 +34,8 @@ def inspect(options: argparse.Namespace) -> int:
     finished = not devices or _compare(inspection, devices, options.fits)
     if finished and MLIR in asked:
         finished = _bufferize(inspection)
+    if finished and options.recommend is not None:
+        _recommend(inspection, devices[0] if devices else None, options.recommend)
     return _report(inspection, options, finished)
 
 
@@ -104,6 +106,12 @@ def _bufferize(inspection: Inspection) -> bool:
         return False
 
 
+def _recommend(inspection: Inspection, target: str | None, budget: float) -> None:
+    """Search for so many seconds; Ctrl-C ends the search, and what was found by then is the answer."""
+    with terminal.progress("XLA compiles other pairings") as progress:
+        inspection.recommend(target, budget, progress=progress)
+
+
 def _measure(inspection: Inspection, runs: int, timeout: float) -> bool:
     """Run the variants; False where Ctrl-C ended it."""
     try:
@@ -119,6 +127,8 @@ def _cancelled(answer: Comparison | Measurement | Bufferization) -> bool:
 
 def _report(inspection: Inspection, options: argparse.Namespace, finished: bool) -> int:
     blocks = report.blocks(inspection)
+    if inspection.recommendation is not None:
+        blocks += ["", *repr(inspection.recommendation).splitlines()]
     if options.html:
         inspection.to_html(options.html)
     _write_json(options.json, inspection.to_dict)

@@ -56,6 +56,12 @@ def parser() -> argparse.ArgumentParser:
         help="compile for it too, as tpu:v5e; mlir: run the pass's own IR, without XLA (give it several times)",
     )
     inspect.add_argument("--fits", metavar="SIZE", help="the memory of one device, as 24GB")
+    inspect.add_argument(
+        "--recommend",
+        type=float,
+        metavar="SECONDS",
+        help="search for so long which pairs save most, for the first target, and give the lines to paste",
+    )
     measure = _command(
         commands, "measure", "compile a program, run it in fresh processes, and report", _PROGRAM + _EXIT
     )
