@@ -17,8 +17,7 @@ from donation_inspector.inspection import Inspection
 from donation_inspector.recovering import recover
 
 SET_UP = """
-import equinox as eqx, jax, jax.numpy as jnp, optax
-from flax import nnx
+import jax, jax.numpy as jnp
 
 def train_step(params, x):
     return jax.tree.map(lambda w: w * 2, params), x.sum()
@@ -177,56 +176,6 @@ def test_arguments_that_were_made_in_the_call_are_there_where_jax_holds_them(not
     assert {argument.path: argument.shape for argument in inspection.arguments}["x"] == (5,)
 
 
-FLAX = """
-class Net(nnx.Module):
-    def __init__(self, rngs):
-        self.linear = nnx.Linear(3, 3, rngs=rngs)
-
-@nnx.jit
-def fit(model, opt, x):
-    gradients = nnx.grad(lambda m: m.linear(x).sum())(model)
-    opt.update(model, gradients)
-
-model = Net(nnx.Rngs(0))
-opt = nnx.Optimizer(model, optax.sgd(0.1, 0.9), wrt=nnx.Param)
-kernel = model.linear.kernel.get_value()
-take = jax.jit(lambda kernel: kernel + 1, donate_argnums=0)
-take(kernel)
-"""
-
-
-def test_a_model_of_nnx_is_seen_by_shape_and_left_as_it_is(notebook: Notebook, capsys: Any) -> None:
-    assert notebook.run(FLAX) is None
-    assert notebook.run("fit(model, opt, jnp.ones((2, 3)))") is not None
-    inspection = notebook.donation()
-    told = capsys.readouterr().out
-    assert "Deleted by now, and seen by shape alone: model (1 of 2 arrays)." in told
-    assert "kernel was donated to take by the call in cell [2], line 14" in told
-    shapes = {argument.path: argument.shape for argument in inspection.arguments}
-    assert shapes["model.linear.kernel"] == (3, 3)
-    assert shapes["x"] == (2, 3)
-    assert notebook.shell.user_ns["model"].linear.kernel.get_value() is notebook.shell.user_ns["kernel"]
-
-
-EQUINOX = """
-class Net(eqx.Module):
-    w: jax.Array
-    @eqx.filter_jit(donate="all")
-    def scale(self, by):
-        return self.w * by.sum(), by
-net = Net(jnp.ones(3))
-"""
-
-
-def test_a_method_of_equinox_gives_its_object_away(notebook: Notebook, capsys: Any) -> None:
-    assert notebook.run(EQUINOX) is None
-    assert notebook.run("net.scale(jnp.ones(2))") is None
-    assert notebook.run("net.scale(jnp.ones(2))") is not None
-    inspection = notebook.donation()
-    assert paths(inspection) == ["self.w", "by"]
-    assert "net was donated to net.scale by the call in cell [3], line 1" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -356,3 +305,58 @@ def test_a_compile_that_failed_is_the_program_that_was_to_be_compiled() -> None:
     with pytest.raises(Exception, match="no_such_option") as raised:
         lowered.compile({"no_such_option": True})
     assert recover(raised.value).function is lowered
+
+
+FLAX = """
+import optax
+from flax import nnx
+
+class Net(nnx.Module):
+    def __init__(self, rngs):
+        self.linear = nnx.Linear(3, 3, rngs=rngs)
+
+@nnx.jit
+def fit(model, opt, x):
+    gradients = nnx.grad(lambda m: m.linear(x).sum())(model)
+    opt.update(model, gradients)
+
+model = Net(nnx.Rngs(0))
+opt = nnx.Optimizer(model, optax.sgd(0.1, 0.9), wrt=nnx.Param)
+kernel = model.linear.kernel.get_value()
+take = jax.jit(lambda kernel: kernel + 1, donate_argnums=0)
+take(kernel)
+"""
+
+
+def test_a_model_of_nnx_is_seen_by_shape_and_left_as_it_is(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run(FLAX) is None
+    assert notebook.run("fit(model, opt, jnp.ones((2, 3)))") is not None
+    inspection = notebook.donation()
+    told = capsys.readouterr().out
+    assert "Deleted by now, and seen by shape alone: model (1 of 2 arrays)." in told
+    assert "kernel was donated to take by the call in cell [2], line 17" in told
+    shapes = {argument.path: argument.shape for argument in inspection.arguments}
+    assert shapes["model.linear.kernel"] == (3, 3)
+    assert shapes["x"] == (2, 3)
+    assert notebook.shell.user_ns["model"].linear.kernel.get_value() is notebook.shell.user_ns["kernel"]
+
+
+EQUINOX = """
+import equinox as eqx
+
+class Net(eqx.Module):
+    w: jax.Array
+    @eqx.filter_jit(donate="all")
+    def scale(self, by):
+        return self.w * by.sum(), by
+net = Net(jnp.ones(3))
+"""
+
+
+def test_a_method_of_equinox_gives_its_object_away(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run(EQUINOX) is None
+    assert notebook.run("net.scale(jnp.ones(2))") is None
+    assert notebook.run("net.scale(jnp.ones(2))") is not None
+    inspection = notebook.donation()
+    assert paths(inspection) == ["self.w", "by"]
+    assert "net was donated to net.scale by the call in cell [3], line 1" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -117,7 +117,7 @@ def compile_donations(
 
 
 def compile_programs(
-    programs: Sequence[tuple[Subject, Mapping[str, Donation]]],
+    programs: Sequence[tuple[str, Subject, Mapping[str, Donation]]],
     target: Target,
     *,
     progress: Progress,
@@ -125,17 +125,26 @@ def compile_programs(
 ) -> list[dict[str, Compiled]]:
     """Compile the donations of several programs for their totals, a child for each program, several at once.
 
+    The progress is told under the name that comes with each.
     What is finished is kept on its subject, as by `compile_donations`; what was cancelled says so.
     """
-    parts = [_Part(one, _missing(one, wanted, target, hlo=False), target, None, False) for one, wanted in programs]
-    fresh = run_together([part.run for part in parts], sum(len(part.donations) for part in parts), progress, cancel)
+    parts = [_Part(one, _missing(one, wanted, target, hlo=False), target, None, False) for _, one, wanted in programs]
+    jobs = [_under(name, part) for (name, _, _), part in zip(programs, parts, strict=True)]
+    fresh = run_together(jobs, sum(len(part.donations) for part in parts), progress, cancel)
     return [
         {
             name: known(subject, donation, target) or made[_compiled_key(target, donation)]
             for name, donation in wanted.items()
         }
-        for (subject, wanted), made in zip(programs, fresh, strict=True)
+        for (_, subject, wanted), made in zip(programs, fresh, strict=True)
     ]
+
+
+def _under(name: str, part: _Part) -> Callable[[Progress, threading.Event], dict[CompiledKey, Compiled]]:
+    def run(progress: Progress, cancel: threading.Event) -> dict[CompiledKey, Compiled]:
+        return part.run(lambda done, steps, label: progress(done, steps, f"{name}: {label}"), cancel)
+
+    return run
 
 
 def _missing(subject: Subject, donations: Mapping[str, Donation], target: Target, *, hlo: bool) -> dict[str, Donation]:

@@ -169,7 +169,10 @@ class DonationMagics(Magics):
     @needs_local_scope
     @line_cell_magic
     def donation(self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None) -> Inspection:
-        """Trace the call, show the inspector; nothing is executed and nothing assigned."""
+        """Trace the call, show the inspector; nothing is executed and nothing assigned.
+
+        Without a call: the jitted call that raised last, with its arguments, deleted arrays by their shapes.
+        """
         from donation_inspector.opening import inspect
 
         request = parse(line if cell is None else f"{line} {cell}")

@@ -102,7 +102,7 @@ class Sweep:
         }
 
     def __repr__(self) -> str:
-        last = self._largest_words()
+        last = self._last_line()
         return "\n".join([*aligned(self._header(), self._cells()), *([last] if last else [])])
 
     def _repr_html_(self) -> str:
@@ -114,7 +114,7 @@ class Sweep:
             )
 
         rows = "".join(line(row, "td") for row in self._cells())
-        last = self._largest_words()
+        last = self._last_line()
         return f"<table>{line(self._header(), 'th')}{rows}</table>" + (f"<p>{html.escape(last)}</p>" if last else "")
 
     def _header(self) -> tuple[str, ...]:
@@ -132,12 +132,17 @@ class Sweep:
             for row in self.rows
         ]
 
-    def _largest_words(self) -> str | None:
+    def _last_line(self) -> str | None:
         found = self.largest
-        if found is None:
-            return None
-        sizes = ", ".join(f"{name} = {size}" for name, size in found.sizes.items())
-        return f"Largest that fits: {sizes}, {format_bytes(found.jax)}."
+        if found is not None:
+            return f"Largest that fits: {sizes_words(found.sizes)}, {format_bytes(found.jax)}."
+        unknown = any(row.jax is not None and row.fits is None for row in self.rows)
+        return "How much memory a device has is not known here: give it as fits='24GB'." if unknown else None
+
+
+def sizes_words(sizes: Mapping[str, Size]) -> str:
+    """`x = 16, y = (16, 4)`."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 def _total(row: SweepRow) -> int:

@@ -11,7 +11,7 @@ from donation_inspector import compiling
 from donation_inspector.answers import Variant
 from donation_inspector.errors import PathError, TraceError
 from donation_inspector.selection import select
-from donation_inspector.sweep import Size, Sweep, SweepRow
+from donation_inspector.sweep import Size, Sweep, SweepRow, sizes_words
 
 if TYPE_CHECKING:
     from donation_inspector.progress import Progress
@@ -37,7 +37,11 @@ def sweep(
     steps = [{name: several[i] for name, several in values.items()} for i in range(len(next(iter(values.values()))))]
     shapes = [_shapes(subject.signature, step) for step in steps]
     there = [_lowered(subject, one, target, cancel) for one in shapes]
-    programs = [(one, _donations(one, donated)) for one in there if not isinstance(one, str)]
+    programs = [
+        (sizes_words(step), one, _donations(one, donated))
+        for step, one in zip(steps, there, strict=True)
+        if not isinstance(one, str)
+    ]
     compiled = iter(compiling.compile_programs(programs, target, progress=progress, cancel=cancel))
     return Sweep(
         subject.origin.name,
