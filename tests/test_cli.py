@@ -55,6 +55,10 @@ def test_it_prints_the_report_and_writes_the_page(
         (["{swap}", "-p", "no-such-pass"], "no pass 'no-such-pass'"),
         (["{swap}", "--donate", "arg7"], "no argument 'arg7'"),
         (["{swap}", "--html", "{swap}/page.html"], "cannot be written: Not a directory"),
+        (
+            ["{swap}", "--json", "no/such/folder.json"],
+            "no/such/folder.json cannot be written: No such file or directory",
+        ),
         (["{swap}", "--target", "moon"], "There is no target 'moon'"),
         (["{swap}", "--compare", "--fits", "much"], "fits='much' is no amount of memory"),
     ],
@@ -68,6 +72,15 @@ def test_an_error_is_one_line_and_exit_code_one(
     assert words in captured.err
     assert captured.err.startswith("donation-inspector: ")
     assert "Traceback" not in captured.err
+
+
+def test_what_was_computed_is_told_where_a_file_cannot_be_written(
+    swap: pathlib.Path, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(swap), "--json", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert "jax-use-donated-arguments: 1 pair." in captured.out
+    assert f"{tmp_path} cannot be written: Is a directory" in captured.err
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(swap: pathlib.Path) -> None:

@@ -74,6 +74,8 @@ def diff(options: argparse.Namespace) -> int:
 
 
 def _opened(options: argparse.Namespace) -> Program:
+    for path in filter(None, (options.html, options.json)):
+        _check_folder(path)
     opened = open_program(options.program, options.args)
     inspection = opened.inspection
     if options.pipeline is not None:
@@ -81,6 +83,15 @@ def _opened(options: argparse.Namespace) -> Program:
     if options.donate:
         inspection = inspection.donate(*options.donate)
     return Program(inspection, opened.arguments)
+
+
+def _check_folder(path: pathlib.Path) -> None:
+    """Raise OSError before anything is computed where there is no folder to write a file in."""
+    try:
+        os.stat(os.path.join(path.parent, ""))
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def _compare(inspection: Inspection, targets: Sequence[str | None], fits: str | None = None) -> bool:
@@ -129,10 +140,13 @@ def _report(inspection: Inspection, options: argparse.Namespace, finished: bool)
     blocks = report.blocks(inspection)
     if inspection.recommendation is not None:
         blocks += ["", *repr(inspection.recommendation).splitlines()]
-    if options.html:
-        inspection.to_html(options.html)
-    _write_json(options.json, inspection.to_dict)
-    terminal.show(blocks)
+    try:
+        if options.html:
+            inspection.to_html(options.html)
+        _write_json(options.json, inspection.to_dict)
+    finally:
+        # whatever a disk has against a file, what was computed is told
+        terminal.show(blocks)
     if not finished:
         print("donation-inspector: interrupted, the rest is left out.", file=sys.stderr)
         return INTERRUPTED

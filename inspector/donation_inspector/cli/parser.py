@@ -11,7 +11,7 @@ _PIPELINE = "as for xdsl-opt (default: jax-use-donated-arguments"
 _PROGRAM = """\
 PROGRAM is a file (MLIR text or bytecode, or what Inspection.save wrote) or a function of yours: module:function,
 module:object.method or path/to/train.py:function. The current folder can be imported from, as with python -m. The
-function is traced, never called.
+function is traced; measure alone runs it, in processes of its own.
 
 --args names a function without parameters that returns the arguments, or a value that is them: module:name, or a name
 in the function's module. Shapes are enough (jax.ShapeDtypeStruct, as jax.eval_shape gives them).
