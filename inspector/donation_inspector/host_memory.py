@@ -1,4 +1,4 @@
-"""Numpy's arrays in this process, by where they lie: the views that keep an array of JAX's on a CPU from being donated."""
+"""Numpy's arrays in this process by where they lie: on a CPU their views keep an array of JAX's from being donated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -55,5 +55,5 @@ def _locals(frame: FrameType | None) -> Iterator[tuple[str, Any]]:
             told = frame.f_locals
             yield from [(f"{name} in {frame.f_code.co_name}()", value) for name, value in told.items()]
             if sys.version_info < (3, 13):
-                cast("dict[str, Any]", told).clear()
+                told.clear()
         frame = frame.f_back

@@ -12,7 +12,7 @@ from typing import Any, cast
 import jax
 
 from donation_inspector.labels import type_label
-from donation_inspector.tables import aligned
+from donation_inspector.tables import aligned, html_table
 from donation_inspector.units import format_bytes
 from donation_inspector.variables import LIMIT, Walk, roots, user_namespace
 from donation_inspector.xla.pointers import Buffer, buffers
@@ -87,7 +87,8 @@ class Outside:
             parts.append(f"{len(sizes) - _NAMED_IN_SENTENCE} more")
         if self.unplaced:
             parts.append(f"{self.unplaced} of unknown size")
-        gone = f" What took the place of {self.gone} arguments that are gone since is among it." if self.gone else ""
+        are = "argument that is" if self.gone == 1 else "arguments that are"
+        gone = f" What took the place of {self.gone} {are} gone since is among it." if self.gone else ""
         limit = "" if self.complete else f" Names are from the first {LIMIT:,} Python objects."
         return f"What else fills {self._where()}: {', '.join(parts)}.{gone}{limit}"
 
@@ -95,7 +96,8 @@ class Outside:
         devices = self.per_device
         if not devices:
             return "the device"
-        besides = f"besides this call's {self.arguments} arrays" if self.arguments else "where no array of this call is"
+        own = f"{self.arguments} array{'' if self.arguments == 1 else 's'}"
+        besides = f"besides this call's {own}" if self.arguments else "where no array of this call is"
         device, most = next(iter(devices.items()))
         if len(devices) == 1:
             return f"{device} {besides}, {format_bytes(most)}"
@@ -116,9 +118,7 @@ class Outside:
 
     def _repr_html_(self) -> str:
         rows, more = self._rows()
-        lines = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows]
-        head = f"<tr>{''.join(f'<th>{cell}</th>' for cell in _HEADER)}</tr>"
-        table = f"<table>{head}{''.join(lines)}</table>" if lines else ""
+        table = html_table(_HEADER, rows) if rows else ""
         return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
 
 

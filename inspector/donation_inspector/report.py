@@ -19,7 +19,7 @@ from donation_inspector.attribution import describe
 from donation_inspector.errors import CompileError
 from donation_inspector.in_your_call import InYourCall
 from donation_inspector.labels import type_label
-from donation_inspector.tables import Table, aligned
+from donation_inspector.tables import Table, aligned, html_table
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -305,35 +305,24 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(peak)}</p>" if (peak := headline.peak_sentence(inspection)) else "",
         f"<p>{esc(headline.details(inspection))}</p>",
         f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
-        *([_html_table(_CLASS_HEADER, classes), _html_table(_LARGEST_HEADER, largest)] if classes else []),
+        *([html_table(_CLASS_HEADER, classes), html_table(_LARGEST_HEADER, largest)] if classes else []),
         *(f"<p>{esc(line)}</p>" for line in _call_line(inspection)),
-        _html_table(*_whole_table(inspection)),
-        _html_table(*leaves) if leaves.rows else "",
+        html_table(*_whole_table(inspection)),
+        html_table(*leaves) if leaves.rows else "",
         f"<p>and {more} more</p>" if more else "",
         f"<p>{esc(_memory_line(inspection))}</p>",
         *(f"<p>{esc(line)}</p>" for line in _pass_lines(inspection)),
         *(f"<p>note: {esc(note)}</p>" for note in inspection.notes),
-        _html_table(_COMPILED_HEADER, _compiled_rows(inspection)) if inspection.comparison else "",
+        html_table(_COMPILED_HEADER, _compiled_rows(inspection)) if inspection.comparison else "",
         f"<p>{esc(curves)}</p>" if (curves := _curves_line(inspection)) else "",
-        _html_table(Comparisons.COLUMNS, targets) if (targets := _target_rows(inspection)) else "",
+        html_table(Comparisons.COLUMNS, targets) if (targets := _target_rows(inspection)) else "",
     ]
     if measured:
         blocks += [f"<p>{esc(line)}</p>" for line in _outside_line(inspection)]
     if measured and inspection.measurement is not None:
-        blocks.append(_html_table(_MEASURED_HEADER, _measured_rows(inspection)))
+        blocks.append(html_table(_MEASURED_HEADER, _measured_rows(inspection)))
         blocks.append(f"<p>{esc(headline.measured_sentence(inspection.measurement))}</p>")
     return f'<div class="donation-report">{"".join(blocks)}</div>'
-
-
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        span = len(header) - len(cells) + 1
-        last = f' colspan="{span}"' if span > 1 else ""
-        written = [f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in cells[:-1]]
-        return "<tr>" + "".join(written) + f'<{tag}{last} style="text-align:left">{html.escape(cells[-1])}</{tag}></tr>'
-
-    body = "".join(line(row, "td") for row in rows)
-    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
 
 
 _PAGE_STYLE = """

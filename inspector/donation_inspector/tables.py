@@ -1,7 +1,8 @@
-"""Rows of text in aligned columns, as every answer prints them."""
+"""Rows of text in aligned columns, as every answer prints them, and as HTML."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,3 +26,16 @@ def aligned(header: Sequence[str], rows: Rows) -> list[str]:
         cells = [cell.ljust(width) for cell, width in zip(fixed, widths, strict=False)]
         lines.append("  ".join([*cells, last]).rstrip())
     return lines
+
+
+def html_table(header: Sequence[str], rows: Rows) -> str:
+    """The same as an HTML table, every cell as text."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        span = len(header) - len(cells) + 1
+        last = f' colspan="{span}"' if span > 1 else ""
+        written = [f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in cells[:-1]]
+        return "<tr>" + "".join(written) + f'<{tag}{last} style="text-align:left">{html.escape(cells[-1])}</{tag}></tr>'
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from donation_inspector.tables import aligned
+from donation_inspector.tables import aligned, html_table
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ class Verification:
 
     def _repr_html_(self) -> str:
         rows, more = self._rows()
-        lines = [_line(_HEADER, "th"), *(_line(row, "td") for row in rows)] if rows else []
-        table = f"<table>{''.join(lines)}</table>" if lines else ""
+        table = html_table(_HEADER, rows) if rows else ""
         return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
 
 
@@ -99,8 +98,3 @@ def sentence(arguments: Sequence[DonatedArgument]) -> str:
         f"{len(reused)} of {len(arguments)} donated {many} reused in your call, {some} of {all_}"
         f"{'; ' if others else ''}{', '.join(others)}."
     )
-
-
-def _line(cells: tuple[str, ...], tag: str) -> str:
-    written = (f'<{tag} style="text-align:left">{html.escape(cell)}</{tag}>' for cell in cells)
-    return f"<tr>{''.join(written)}</tr>"
