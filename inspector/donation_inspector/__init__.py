@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from donation_inspector.opening import load as load
     from donation_inspector.opening import targets as targets
     from donation_inspector.outside import Outside as Outside
+    from donation_inspector.recommendation import Recommendation as Recommendation
     from donation_inspector.sweep import Sweep as Sweep
     from donation_inspector.sweep import SweepRow as SweepRow
     from donation_inspector.verification import Verification as Verification
-    from donation_inspector.recommendation import Recommendation as Recommendation
     from donation_inspector.verifying import verify as verify
     from donation_inspector.watching import Watched as Watched
     from donation_inspector.watching import watch as watch

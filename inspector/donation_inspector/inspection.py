@@ -25,9 +25,9 @@ from donation_inspector.errors import CompileError
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
+from donation_inspector.outside import Outside
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
-from donation_inspector.outside import Outside
 from donation_inspector.recommendation import Recommendation
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
