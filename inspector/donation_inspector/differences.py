@@ -174,6 +174,8 @@ def _measured(before: Json, after: Json) -> Iterator[Difference]:
 
 def _arguments(before: Json, after: Json) -> Iterator[Difference]:
     old, new = _by_path(before), _by_path(after)
+    # what XLA says of them can be compared where both asked for one target alone
+    compiled = [(name, _said(one), _said(other)) for name, one, other in _both(_targets(before), _targets(after))]
     for path in [*old, *(path for path in new if path not in old)]:
         one, other = old.get(path), new.get(path)
         if one is None or other is None:
@@ -187,9 +189,8 @@ def _arguments(before: Json, after: Json) -> Iterator[Difference]:
         if one["verdict"] != other["verdict"]:
             yield Difference("argument", path, one["verdict"], other["verdict"], other["nbytes"])
             continue
-        # what XLA says of it can be compared where both asked for one target alone
-        for target, first, second in _both(_targets(before), _targets(after)):
-            said = [_said(answer, path) or one["verdict"] for answer in (first, second)]
+        for target, first, second in compiled:
+            said = [by_path.get(path, one["verdict"]) for by_path in (first, second)]
             yield from _words("argument", f"{path} ({target})", said[0], said[1], other["nbytes"])
 
 
@@ -251,8 +252,9 @@ def _by_path(summary: Json) -> dict[str, Json]:
     return found
 
 
-def _said(answer: Json, path: str) -> str | None:
-    return next((one["verdict"] for one in answer["arguments"] if one["path"] == path), None)
+def _said(answer: Json) -> dict[str, str]:
+    """The verdicts of one comparison that are not JAX's own."""
+    return {one["path"]: one["verdict"] for one in answer["arguments"]}
 
 
 def _by_place(peak: Json) -> dict[str, int]:
