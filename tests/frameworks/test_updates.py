@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -120,3 +121,13 @@ def test_static_arguments_and_partials_shift_nothing() -> None:
     assert updates_of(jax.jit(scaled, static_argnums=0), 2, STATE) == OF_STATE
     bound = updates_of(functools.partial(scaled, 2), STATE)
     assert [path and path.partition("[")[2] for path in bound] == [path.partition("[")[2] for path in OF_STATE]
+
+
+def test_a_source_that_python_warns_about_says_nothing_again(tmp_path: Path) -> None:
+    source = tmp_path / "escaping.py"
+    source.write_text('def step(m):\n    """A \\d."""\n    m = m * 2\n    return m\n')
+    names: dict[str, Any] = {}
+    with pytest.warns((DeprecationWarning, SyntaxWarning), match="invalid escape sequence"):
+        exec(compile(source.read_text(), str(source), "exec"), names)
+
+    assert updates_of(names["step"], X) == ["m"]

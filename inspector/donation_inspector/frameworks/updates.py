@@ -11,6 +11,7 @@ import ast
 import functools
 import inspect
 import textwrap
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -104,7 +105,10 @@ def written_names(fn: Any) -> Written:
     while isinstance(fn, functools.partial):
         fn = fn.func
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
+        with warnings.catch_warnings():
+            # Python has warned about the source already
+            warnings.simplefilter("ignore")
+            tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(fn))))
     except (OSError, TypeError, SyntaxError, ValueError):
         return ()
     function = tree.body[0] if tree.body else None
