@@ -36,6 +36,17 @@ func.func public @main(%a: tensor<256xf32> {tf.aliasing_output = 0 : i32},
 }
 """
 
+SORT = """
+func.func public @main(%a: tensor<256xf32> {tf.aliasing_output = 0 : i32}) -> tensor<256xf32> {
+  %0 = "stablehlo.sort"(%a) <{dimension = 0 : i64}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %1 = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<256xf32>) -> tensor<256xf32>
+  return %0 : tensor<256xf32>
+}
+"""
+
 
 def silent(_step: int, _steps: int, _label: str) -> None:
     return None
@@ -145,6 +156,43 @@ def test_after_ctrl_c_there_is_what_was_finished(folder: pathlib.Path, monkeypat
     assert (answer.rows, answer.finished) == ((), False)
 
 
+def test_allocations_and_copies_where_they_can_be_counted(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "add.mlir").write_text(ADD)
+    (tmp_path / "sort.mlir").write_text(SORT)
+    answer = corpus.run(tmp_path, [REAL, NOTHING], compile=False, bufferize=True, progress=silent)
+    real, nothing = by_program(answer.rows, REAL), by_program(answer.rows, NOTHING)
+    assert (real["add.mlir"].allocations, real["add.mlir"].copies) == (0, 0)
+    # nobody says where the result goes, so it has a buffer of its own
+    assert (nothing["add.mlir"].allocations, nothing["add.mlir"].copies) == (1, 0)
+    assert (real["sort.mlir"].allocations, real["sort.mlir"].copies) == (None, None)
+    assert "no linalg for stablehlo.sort" in (real["sort.mlir"].not_run or "")
+    cells = [line.split() for line in str(answer).splitlines()]
+    assert cells[0] == ["program", "pipeline", "pairs", "diagnostics", "allocations", "copies"]
+    assert cells[1] == ["add.mlir", REAL, "1", "0", "0", "0"]
+    assert cells[3][:8] == ["sort.mlir", REAL, "1", "0", "unknown", "unknown", "The", "target"]
+    # summed up is what is known for every pipeline: add.mlir
+    assert cells[6:9] == [
+        ["pipeline", "programs", "refused", "pairs", "diagnostics", "allocations", "copies"],
+        [REAL, "2", "0", "2", "0", "0", "0"],
+        [NOTHING, "2", "0", "0", "2", "1", "0"],
+    ]
+    rows = answer.to_dict()["rows"]
+    assert rows[0]["mlir"] == {"allocations": 0, "copies": 0, "not_run": None}
+    assert rows[2]["mlir"] == {"allocations": None, "copies": None, "not_run": real["sort.mlir"].not_run}
+    assert answer.complete
+
+
+def test_without_mlirs_tools_the_table_says_how_to_get_them(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "add.mlir").write_text(ADD)
+    monkeypatch.setenv("PATH", "")
+    answer = corpus.run(tmp_path, [REAL], compile=False, bufferize=True, progress=silent)
+    assert not answer.bufferized
+    assert str(answer).splitlines()[-1].startswith("No allocations and copies: The target 'mlir' needs mlir-opt")
+    assert answer.to_dict()["rows"][0]["mlir"] is None
+
+
 def test_nothing_is_begun_that_cannot_be_done(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(PassError, match="no pass 'jax-use'"):
         corpus.run(folder, [REAL, "jax-use"], compile=True, progress=silent)
@@ -157,6 +205,8 @@ def test_nothing_is_begun_that_cannot_be_done(folder: pathlib.Path, tmp_path: pa
 
 def test_the_command(folder: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    # the whole line, not what a narrow terminal has of it
+    monkeypatch.setenv("COLUMNS", "300")
     written = folder / "corpus.json"
     arguments = ["corpus", str(folder), "-p", REAL, "-p", NOTHING, "--no-compile", "--json", str(written)]
     assert main(arguments) == 1
@@ -173,6 +223,7 @@ def test_the_command(folder: pathlib.Path, capsys: pytest.CaptureFixture[str], m
         "diagnostics": {"count": 0, "first": None},
         "why_not": None,
         "total": None,
+        "mlir": None,
     }
     assert data["rows"][2]["diagnostics"] is None
     (folder / "cut.mlir").unlink()

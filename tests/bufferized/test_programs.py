@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from xdsl.passes import ModulePass
 
 import donation_inspector as di
 from donation_inspector.bufferized.values import UPSTREAM, Bufferization, Bufferized
+from donation_inspector.cli import main
 from donation_inspector.errors import CompileError
 from donation_inspector.ir.entry import entry_function
 
@@ -83,9 +85,10 @@ def test_no_value_is_too_odd() -> None:
         assert one.max_error == 0
 
 
-def test_a_program_that_is_a_file() -> None:
-    """Its inputs are generated."""
-    inspection = di.inspect_ir(
+def test_from_the_shell(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file, whose inputs are generated; xDSL's own pass, which is the default, is told once."""
+    program = tmp_path / "add.mlir"
+    program.write_text(
         """
         func.func public @main(%a: tensor<256xf32> {tf.aliasing_output = 0 : i32}, %b: tensor<256xf32>)
             -> tensor<256xf32> {
@@ -94,13 +97,14 @@ def test_a_program_that_is_a_file() -> None:
         }
         """
     )
-    answer = inspection.compare("mlir")
-    assert counts(answer.variants["none"]) == (1, 0, 0, 0, 1024)
-    assert counts(answer.variants[UPSTREAM]) == counts(answer.variants["pass"]) == (0, 0, 0, 0, 0)
-    assert answer.inputs == "generated"
-    # the pass is xDSL's own, and told once
-    assert len(answer.rows()) == 2
-    assert answer.rows()[1] == (UPSTREAM, "0", "0", "0 B", "0 B", "2.0 KB", "equal to JAX's")
+    assert main(["inspect", str(program), "--target", "mlir"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("bufferized "))
+    assert [line.split() for line in lines[start + 1 :]][:3] == [
+        ["none", "1", "0", "0", "B", "1.0", "KB", "3.1", "KB", "equal", "to", "JAX's"],
+        [UPSTREAM, "0", "0", "0", "B", "0", "B", "2.0", "KB", "equal", "to", "JAX's"],
+        "Measured without XLA: bufferized by MLIR and called once on this CPU; inputs: generated.".split(),
+    ]
 
 
 @dataclass(frozen=True)
@@ -170,8 +174,8 @@ def test_dynamic_shapes_several_devices_and_a_device_size_are_told() -> None:
     with pytest.raises(CompileError, match="static shapes and whole bytes, and argument 0 is tensor<"):
         di.inspect_ir(dynamic).compare("mlir")
     one = "func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }"
-    two = f"module @pair attributes {{mhlo.num_partitions = 2 : i32}} {{ {one} }}"
-    with pytest.raises(CompileError, match="runs on one device, and pair is for 2"):
+    two = f"module attributes {{mhlo.num_partitions = 2 : i32}} {{ {one} }}"
+    with pytest.raises(CompileError, match="runs on one device, and module is for 2"):
         di.inspect_ir(two).compare("mlir")
     with pytest.raises(CompileError, match="fits='24GB' is for a device"):
         di.inspect(jnp.sin, jnp.ones(2)).compare("mlir", fits="24GB")  # pyright: ignore

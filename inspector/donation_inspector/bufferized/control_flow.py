@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from xdsl.dialects import arith, bufferization, scf, tensor
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, ModuleOp, i64
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from donation_inspector.analysis.naming import operation_name
@@ -60,15 +60,25 @@ def _if(op: Operation) -> None:
 
 
 def _case(op: Operation) -> None:
-    """An index that is out of range takes the last branch."""
-    *branches, default = _detached(op)
-    for region in (*branches, default):
+    """An index that is out of range takes the last branch.
+
+    Not as `scf.index_switch`: LLVM 19 lets the results of two of them share a buffer while both are live.
+    """
+    *branches, rest = _detached(op)
+    for region in (*branches, rest):
         _end(region, scf.YieldOp(*_last(region).operands))
     extracted = _scalar(op.operands[0])
-    index = arith.IndexCastOp(extracted.result, IndexType())
-    cases = DenseArrayBase.from_list(i64, list(range(len(branches))))
+    if not branches:
+        branches, rest = [rest], rest.clone()
     types = [result.type for result in op.results]
-    _replace(op, extracted, index, scf.IndexSwitchOp(index.result, cases, default, branches, types))
+    made: list[Operation] = []
+    for number in reversed(range(len(branches))):
+        wanted = arith.ConstantOp.from_int_and_width(number, 32)
+        taken = arith.CmpiOp(extracted.result, wanted, "eq")
+        made = [wanted, taken, scf.IfOp(taken, types, branches[number], rest)]
+        if number:
+            rest = Region(Block([*made, scf.YieldOp(*made[-1].results)]))
+    _replace(op, extracted, *made)
 
 
 def _forward(op: Operation) -> None:

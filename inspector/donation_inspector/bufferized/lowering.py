@@ -73,6 +73,9 @@ _ALIGNMENT = re.compile(r" \{alignment = \d+ : i64\}")
 # A property that jaxlib's MLIR writes and LLVM 19 does not have yet; without it the operation means the same.
 _TRUNCATION = re.compile(r'("arith\.trunci"\(%\w+\)) <\{overflowFlags = #arith\.overflow<none>\}>')
 
+# The bytes of so many elements, as LLVM 19 writes a constant; llvmlite's LLVM reads products no more.
+_PRODUCT = re.compile(r"mul \(i64 ptrtoint \(ptr getelementptr \((.+?), ptr null, i32 1\) to i64\), i64 (\d+)\)")
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -156,4 +159,5 @@ def bufferized(text: str, limits: Limits) -> Buffers:
 
 def to_llvm(buffers: Buffers, limits: Limits) -> str:
     """LLVM IR, with `_mlir_ciface_main` for the caller. Raises ToolError."""
-    return limits.translate(limits.opt(buffers.text, _TO_LLVM))
+    text = limits.translate(limits.opt(buffers.text, _TO_LLVM))
+    return _PRODUCT.sub(r"ptrtoint (ptr getelementptr (\1, ptr null, i64 \2) to i64)", text)

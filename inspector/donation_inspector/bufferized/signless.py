@@ -42,5 +42,6 @@ def _signless(known: Attribute) -> Attribute:
         element = _signless(tensor.get_element_type())
         return tensor if element is tensor.get_element_type() else TensorType(element, tensor.shape)
     if isinstance(known, IntegerType) and cast(Any, known).signedness.data is not Signedness.SIGNLESS:
-        return cast(Attribute, IntegerType(cast(Any, known).width.data))
+        made: Any = IntegerType(cast(Any, known).width.data)
+        return made
     return known

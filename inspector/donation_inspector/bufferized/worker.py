@@ -34,7 +34,7 @@ def run(job: RunJob, tell: Callable[[object], None]) -> None:
     try:
         compiled = _compile(job.llvm, counter)
     except RuntimeError as error:
-        tell(Refused(f"LLVM does not take it: {str(error).splitlines()[0]}"))
+        tell(Refused(f"LLVM does not take it: {' '.join(str(error).split())}"))
         return
     expected = [_read(array, job.values_fd) for array in job.results]
     returned = _descriptors(job.results)
