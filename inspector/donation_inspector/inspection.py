@@ -262,6 +262,8 @@ class Inspection:
             return self._bufferized(pipeline, fits, progress, cancel)
         several = isinstance(target, list | tuple)
         specs = cast("Sequence[str | Target | None]", target if several else (target,))
+        if "mlir" in specs:
+            raise CompileError("'mlir' is no device that XLA compiles for: ask for it alone, compare('mlir').")
         targets = [self._target(spec, fits) for spec in specs]
         there = {one.name: self._on(one.platform) for one in targets}
         jobs = [there[one.name]._job(one, pipeline) for one in targets]
