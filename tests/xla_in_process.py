@@ -11,6 +11,14 @@ from donation_inspector.xla.executable import compile_program, prepare
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled
 
+QUICKLY = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+"""Compiler options that make slow machine code fast. Few programs are fused otherwise; that buffers are shared and
+copied as in those that the default options fuse alike was seen on every case but three."""
+
 
 class InProcess:
     """Stands for `xla.compile.compile_variants`, and keeps what it compiled: `made` by the bytes of the module."""

@@ -151,7 +151,7 @@ def _across_types(
     across = search.total(wider)
     if across is None or across >= total:
         return None
-    results = {leaf.position: leaf.title for leaf in subject.signature.results}
+    results = {leaf.position: leaf.path for leaf in subject.signature.results}
     first = ", ".join(f"{subject.argument_paths[a]} → {results[r]}" for a, r in added[:_SHOWN_CHANGES])
     more = f", {len(added) - _SHOWN_CHANGES} more" if len(added) > _SHOWN_CHANGES else ""
     return (
@@ -178,7 +178,7 @@ class _Names:
         return name
 
     def _differences(self, pairs: Mapping[int, int]) -> str:
-        results = {leaf.position: leaf.title for leaf in self._subject.signature.results}
+        results = {leaf.position: leaf.path for leaf in self._subject.signature.results}
         changed = [
             f"{path} kept" if position not in pairs else f"{path} → {results[pairs[position]]}"
             for position, path in self._subject.argument_paths.items()
@@ -190,6 +190,8 @@ class _Names:
     def candidate(self, name: str, donation: Donation, search: Search) -> Candidate:
         """What was compiled, by flat index."""
         arguments, results = self._subject.leaf_of_argument, self._subject.leaf_of_result
-        pairs = {arguments[a]: results[r] for a, r in donation.aliases.items() if a in arguments and r in results}
+        pairs = {
+            arguments[a]: results[r] for a, r in sorted(donation.aliases.items()) if a in arguments and r in results
+        }
         donated = frozenset(arguments[position] for position in donation.positions if position in arguments)
         return Candidate(name, pairs, donated, search.total(donation))

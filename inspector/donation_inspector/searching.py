@@ -49,6 +49,9 @@ class Space:
     def pairs(self, donation: Donation) -> Pairs | None:
         """The pairing that a donation is; None for one that is not in here."""
         pairs = frozenset(donation.aliases.items() - self.aliases.items())
+        if len({result for _, result in pairs}) < len(pairs):
+            # a file may contradict itself
+            return None
         return pairs if donation_key(self.donation(pairs)) == donation_key(donation) else None
 
 
@@ -95,7 +98,7 @@ class Search:
         if self.exhaustive:
             return f"best of all {self.size}"
         if not self.tried:
-            return f"not searched: {self._ended or 'no candidate was to be compiled'}"
+            return f"not searched: {self._ended or 'no candidate was asked for'}"
         return f"best of {len(self.tried)} tried" + (f", {self._ended}" if self._ended else "")
 
     def run(self, budget: float, compiles: int | None) -> None:

@@ -1,7 +1,6 @@
 """`recommend` on programs that nobody looked at: never worse than what JAX does, and mostly the best there is.
 
-The best there is comes from compiling every pairing, listed here without the search's help. XLA compiles in this
-process, without optimizing the machine code: nothing of that changes which buffers share memory.
+The best there is comes from compiling every pairing, listed here without the search's help.
 """
 
 from __future__ import annotations
@@ -20,19 +19,13 @@ from donation_inspector.signature import Donation, Leaf
 from donation_inspector.subject import Subject
 from donation_inspector.xla.program import Program
 from generated_steps import generate
-from xla_in_process import InProcess
+from xla_in_process import QUICKLY, InProcess
 
 TUNED_ON = range(160)
 """Programs that were looked at while the order of candidates was chosen."""
 JUDGED_ON = range(20_000, 20_200)
 """Programs that it is judged by, and that were not."""
 COMPILES = 8
-
-_QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ def outcome(seed: int, monkeypatch: pytest.MonkeyPatch) -> Outcome:
     generated, xla = generate(seed), InProcess()
     monkeypatch.setattr(compiling, "compile_variants", xla.compile_variants)
     donated = tuple(range(generated.donated))
-    step = jax.jit(generated.function, donate_argnums=donated, keep_unused=True, compiler_options=_QUICKLY)
+    step = jax.jit(generated.function, donate_argnums=donated, keep_unused=True, compiler_options=QUICKLY)
     origin = FromFunction(step, generated.arguments, {})
     found = di.Inspection(Subject(origin)).recommend("cpu", compiles=COMPILES)
 

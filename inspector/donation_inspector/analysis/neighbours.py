@@ -22,6 +22,8 @@ Pairing = Mapping[int, int]
 _LIKELY = 20
 """What `pairing.COSTS` gives a likely copy."""
 _CERTAIN = 25
+_FEW = 64
+"""A buffer that many times smaller than the largest is of no account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +147,15 @@ class Promise:
         return sorted(every_pairing(self.classes), key=self.cost)
 
     def neighbours(self, pairing: Pairing) -> Iterator[dict[int, int]]:
-        """Those one change away, the most promising first; cycles are left aside."""
-        changes = sorted((change for one in self.classes for change in self._changes(pairing, one)), key=_cost)
-        for change in changes:
+        """Those one change away, the most promising first; cycles are left aside.
+
+        What changes so few bytes that it can gain as little, as a counter's buffer, comes last.
+        """
+        largest = max((one.nbytes for one in self.classes), default=0)
+        for change in sorted(
+            (change for one in self.classes for change in self._changes(pairing, one)),
+            key=lambda change: (change.nbytes * _FEW < largest, change.cost),
+        ):
             yield {argument: result for argument, result in {**pairing, **change.to}.items() if result is not None}
 
     def across_types(self, signature: Signature, donated: Set[int], pairing: Pairing) -> dict[int, int]:
@@ -186,7 +194,8 @@ class Promise:
 
     def _change(self, pairing: Pairing, to: Mapping[int, int | None]) -> _Change:
         now = {argument: pairing.get(argument) for argument in to}
-        return _Change(to, self._part(to) - self._part(now))
+        nbytes = max(self._class_of[argument].nbytes for argument in to)
+        return _Change(to, nbytes, self._part(to) - self._part(now))
 
     def _part(self, pairs: Mapping[int, int | None]) -> float:
         return sum(
@@ -196,9 +205,8 @@ class Promise:
 
 
 class _Change(NamedTuple):
+    """What some arguments have then, how large each buffer is, and what it costs more."""
+
     to: Mapping[int, int | None]
+    nbytes: int
     cost: float
-
-
-def _cost(change: _Change) -> float:
-    return change.cost

@@ -1,0 +1,306 @@
+"""`recommend`: what it finds on cases whose best is known, what it says, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import case_loader
+import donation_inspector as di
+from donation_inspector import compiling
+from donation_inspector.xla.program import Program
+from donation_inspector.xla.results import Compiled
+from xla_in_process import QUICKLY, InProcess
+
+SIDE = 64
+ARRAY = SIDE * SIDE * 4
+FUSED_OTHERWISE = {"03_kv_cache_batch_ints", "33_bcoo_sparse", "34_custom_vjp_remat_trainstate"}
+"""Cases in which XLA fuses other operations when it is to be quick, so that the best is another."""
+KNOWN_BEST = [name for name in case_loader.CASE_NAMES if "best" in case_loader.expect(name)]
+
+
+def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
+    """As people write it, returned in an order in which first in, first out copies."""
+    m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+    return m, v, p - 1e-3 * m / (jnp.sqrt(v) + 1e-8)
+
+
+def inspection(function: Any = adam, *, donate: Any = (0, 1, 2), count: int = 4) -> di.Inspection:
+    array = jax.ShapeDtypeStruct((SIDE, SIDE), jnp.float32)
+    return di.inspect(jax.jit(function, donate_argnums=donate, compiler_options=QUICKLY), *[array] * count)
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> InProcess:
+    xla = InProcess()
+    monkeypatch.setattr(compiling, "compile_variants", xla.compile_variants)
+    return xla
+
+
+# ---- what it finds
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("name", KNOWN_BEST)
+def test_the_best_that_a_search_of_all_pairings_found_is_reached(name: str) -> None:
+    case, best = case_loader.load(name).make(), case_loader.expect(name)["best"]
+    options = None if name in FUSED_OTHERWISE else QUICKLY
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # JAX's own, of donation that is not usable
+        jitted = jax.jit(case["fn"], **case["jit_kwargs"], compiler_options=options)
+        step = di.inspect(jitted, *case["args"], **case["kwargs"])
+    found = step.recommend("cpu", budget=600, compiles=24)
+    # where nothing is donated, what could be is searched
+    expected = best["same_donated_set" if step.donated_by_function else "any_donated_set"]["total"]
+    assert found.total == expected
+    assert found.total == min(one.total for one in found.variants if one.total is not None)
+    assert found.total <= best["same_donated_set"]["total"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_pairs_baselines_and_words() -> None:
+    step, labels = inspection(), list[str]()
+    found = step.recommend(progress=lambda _done, _all, label: labels.append(label))
+    assert found.total == found.baselines["none"] - 3 * ARRAY  # every donated buffer is taken over without a copy
+    assert dict(found.pairs) == {0: 2, 1: 0, 2: 1}
+    assert found.donated == {0, 1, 2}
+    assert found.baselines["jax"] > found.total
+    assert (found.tried, found.exhaustive, found.searched) == (32, True, "best of all 34")
+    assert [one.name for one in found.variants][:3] == labels[:3] == ["none", "jax", "donate-by-live-range"]
+    assert len(set(labels)) == len(labels) == len(found.variants) == 34
+    assert (found.saved, found.saved_over_jax) == (3 * ARRAY, found.baselines["jax"] - found.total)
+    assert "best of all 34" in repr(found)
+    assert step.recommendation is found
+    assert step.keep("m").recommendation is None
+    assert found.sentence in step.report()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_some_leaves_donated_are_searched_alone() -> None:
+    found = inspection(donate=(1, 2)).recommend()
+    assert found.donated <= {1, 2}
+    assert found.searched == "best of all 13"  # none, six single pairs, six of two
+
+
+@pytest.mark.usefixtures("in_process")
+def test_where_nothing_is_donated_what_comes_back_is_searched() -> None:
+    found = inspection(donate=()).recommend(compiles=8)
+    assert dict(found.pairs) == {0: 2, 1: 0, 2: 1}
+    assert [one.path for one in found.unsafe] == ["g"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_tie_goes_to_what_stands_there() -> None:
+    def needs_both(a: Any, b: Any) -> Any:
+        return b @ a, a @ b
+
+    donated, kept = (inspection(needs_both, donate=given, count=2).recommend() for given in ((0, 1), ()))
+    assert donated.total == donated.baselines["none"] == donated.baselines["jax"] == kept.total
+    assert donated.name == "jax"
+    assert (kept.name, kept.donated, dict(kept.pairs)) == ("none", frozenset(), {})
+
+
+# ---- what is compiled, and when it ends
+
+
+@pytest.mark.usefixtures("in_process")
+def test_nothing_is_compiled_twice(in_process: InProcess) -> None:
+    step = inspection()
+    step.recommend(compiles=8)
+    assert len(in_process.made) == 10
+    assert step.recommend(compiles=8).tried == 8
+    assert len(in_process.made) == 10
+    step.compare()  # the real pass pairs as JAX does
+    assert len(in_process.made) == 10
+
+
+def test_a_comparison_has_the_buffers_of_what_the_search_compiled_for_its_total() -> None:
+    step = inspection(donate=(1, 2)).with_pipeline("donate-by-live-range")
+    found = step.recommend(compiles=1)
+    assert found.searched == "best of 1 tried"
+    variant = step.compare().variants["pass"]
+    assert variant.memory is not None
+    assert variant.memory.total == found.variants[-1].total
+    assert variant.buffers is not None
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("compiles", [0, 1, 5, 12])
+def test_no_more_is_compiled_than_asked_for(in_process: InProcess, compiles: int) -> None:
+    found = inspection().recommend(compiles=compiles)
+    assert found.tried == compiles == len(in_process.made) - 2
+    assert found.total <= min(found.baselines.values())
+    assert not found.exhaustive
+    assert found.searched == (f"best of {compiles} tried" if compiles else "not searched: no candidate was asked for")
+
+
+class Slow(InProcess):
+    """Says of every compile that it takes 40 seconds."""
+
+    def compile_variants(self, *given: Any, **options: Any) -> dict[str, Compiled]:
+        made = super().compile_variants(*given, **options)
+        return {name: dataclasses.replace(result, seconds=40.0) for name, result in made.items()}
+
+
+def test_where_one_compile_is_too_long_nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "compile_variants", Slow().compile_variants)
+    found = inspection().recommend(budget=30)
+    assert found.searched == "not searched: one compile takes 40 s"
+    assert found.total == min(found.baselines.values())
+    assert found.tried == 0
+
+
+def test_the_budget_ends_a_compile_that_is_at_work() -> None:
+    found = inspection().recommend(budget=0.7)
+    assert found.total is not None
+    assert found.total <= min(found.baselines.values())
+    assert "0.7 s are over" in found.searched
+
+
+def test_cancelled_before_it_starts_it_keeps_what_stands_there() -> None:
+    cancel = threading.Event()
+    cancel.set()
+    found = inspection().recommend(cancel=cancel)
+    assert (found.total, dict(found.baselines), found.tried) == (None, {"none": None, "jax": None}, 0)
+    assert dict(found.pairs) == {0: 0, 1: 1, 2: 2}
+    assert found.searched == "not searched: cancelled"
+    assert "not known" in repr(found)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "interrupted"])
+def test_what_was_compiled_until_it_is_ended_gives_the_answer(how: str) -> None:
+    cancel, step = threading.Event(), inspection()
+
+    def end(done: int, steps: int, label: str) -> None:  # noqa: ARG001
+        if done == 5:
+            cancel.set() if how == "cancelled" else signal.raise_signal(signal.SIGINT)
+
+    found = step.recommend(progress=end, cancel=cancel)
+    assert 3 <= found.tried < 32
+    assert found.searched == f"best of {found.tried} tried, {how}"
+    assert found.total is not None
+    assert found.total <= min(found.baselines.values())
+    assert found.tried == len(found.variants) - 2
+    assert step.recommendation is found
+    # the next one goes on
+    assert step.recommend(compiles=found.tried + 2, budget=600).tried == found.tried + 2
+
+
+class Refusing(InProcess):
+    """Refuses one module, kills the process at another, by the order in which they come."""
+
+    def __init__(self, ends: Mapping[int, Compiled]) -> None:
+        super().__init__()
+        self._ends, self._seen = ends, dict[bytes, int]()
+
+    def compile(self, program: Program) -> Compiled:
+        number = self._seen.setdefault(program.bytecode, len(self._seen))
+        return self._ends.get(number) or super().compile(program)
+
+
+def test_a_candidate_that_xla_refuses_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = {2: Compiled("refused", error="no"), 4: Compiled("crashed", error="gone")}
+    monkeypatch.setattr(compiling, "compile_variants", Refusing(ends).compile_variants)
+    found = inspection().recommend()
+    assert [one.total for one in found.variants].count(None) == 2
+    assert (found.tried, found.exhaustive) == (32, True)
+    assert found.total == min(one.total for one in found.variants if one.total is not None)
+
+
+# ---- every kind of program and target
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_file_whose_own_donation_is_refused() -> None:
+    clash = """
+module {
+  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 0 : i32},
+                         %arg1: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+    found = di.inspect_ir(clash).recommend()
+    assert found.baselines["jax"] is None
+    assert (found.total, found.baselines["none"]) == (64, 96)
+    assert found.searched == "best of all 4"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_of_several_blocks_none_and_jax_are_compiled() -> None:
+    blocks = """
+module {
+  func.func public @main(%a: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
+    cf.br ^next(%a : tensor<8xf32>)
+  ^next(%b: tensor<8xf32>):
+    return %b : tensor<8xf32>
+  }
+}
+"""
+    found = di.inspect_ir(blocks).recommend()
+    assert found.searched == "not searched: the function is not one block that returns"
+    assert found.tried == 0
+
+
+def test_for_a_tpu_that_is_not_here() -> None:
+    def momentum(w: Any, m: Any, g: Any) -> Any:
+        m = 0.9 * m + g
+        return m, w - 0.1 * m
+
+    step = di.inspect(jax.jit(momentum, donate_argnums=(0, 1)), *[jax.ShapeDtypeStruct((4096, 4096), jnp.float32)] * 3)
+    found = step.recommend("tpu:v5e")
+    array = 4096 * 4096 * 4
+    assert found.target == "tpu:v5e:1x1"
+    scalars = 4096
+    assert 3 * array <= found.total < 3 * array + scalars
+    assert 5 * array <= found.baselines["none"] < 5 * array + scalars
+    assert "not run" in repr(found)
+    assert found.searched == "best of all 7"
+    assert step.recommendation is found
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_large_class_is_not_searched_for_ever() -> None:
+    def decay(params: list[Any]) -> list[Any]:
+        return [one * 0.9 for one in params]
+
+    leaves = [jax.ShapeDtypeStruct((8,), jnp.float32)] * 60
+    found = di.inspect(jax.jit(decay, donate_argnums=0), leaves).recommend(budget=600)
+    assert (found.name, found.total) == ("jax", 60 * 8 * 4 + 60 * 8)  # the arrays, and the table of the results
+    assert found.tried == 20
+    assert found.searched == "best of 20 tried"
+
+
+@pytest.mark.usefixtures("in_process")
+def test_other_types_are_told_and_never_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bits(x: Any) -> Any:
+        return jax.lax.bitcast_convert_type(x * 2, jnp.int32)
+
+    step = inspection(bits, count=1, donate=0)
+    plain = step.recommend()
+    assert plain.more is None  # on a CPU XLA saves nothing by it
+
+    def saving(donation: Any) -> int:
+        return 10 if donation.aliases else 100
+
+    monkeypatch.setattr("donation_inspector.searching.Search.total", lambda _self, donation: saving(donation))
+    found = inspection(bits, count=1, donate=0).recommend()
+    assert (found.total, dict(found.pairs)) == (100, {})
+    assert found.more is not None
+    assert "90 B less" in found.more
+    assert "x → result" in found.more
+
+
+@pytest.mark.parametrize("wrong", [{"budget": -1}, {"budget": float("nan")}, {"budget": "60"}, {"compiles": -1}])
+def test_numbers_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(di.CompileError, match=f"{next(iter(wrong))}="):
+        inspection().recommend(**wrong)
