@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from donation_inspector.attribution.outcomes import AliasOutcome
     from donation_inspector.attribution.peak import Peak
     from donation_inspector.attribution.roles import Roles
+    from donation_inspector.attribution.waiting import Waiting
     from donation_inspector.signature import Signature
     from donation_inspector.xla.hlo.buffers import Buffers
     from donation_inspector.xla.results import Memory
@@ -97,6 +98,14 @@ class CompiledModule:
             grown = self._memory.temp - none._memory.temp
         with _reading():
             return explain_aliases(none.buffers, self.buffers, self.signature, grown).outcomes
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """Donated buffers that lie empty at the peak of the main memory. Raises CompileError as `buffers` does."""
+        from donation_inspector.attribution.waiting import find_waiting
+
+        peak = self.peak_in(0)
+        with _reading():
+            return () if peak is None else find_waiting(self.roles.flow, peak, self.signature)
 
     def _peak_in(self, color: int) -> Peak | None:
         """The peak of a memory space; None where nothing is laid there. Raises CompileError as `buffers` does."""

@@ -86,14 +86,13 @@ def peak_sentence(inspection: Inspection) -> str | None:
     """What fills the device at the peak of XLA's schedule, or why that is not known; None before it is compiled."""
     comparison = inspection.comparison
     variant = None if comparison is None else comparison.shown
+    if variant is None or variant.module is None:
+        return None
     try:
-        peak = None if variant is None else variant.peak
+        peak, waits = variant.peak, variant.module.waiting()
     except CompileError as error:
         return str(error)
-    if peak is None or variant is None:
-        return None
-    donated = [one.path for one in inspection.arguments if one.verdict in REUSED and variant.name == "jax"]
-    return " ".join([describe.sentence(peak), *map(waiting.sentence, waiting.find_waiting(peak, donated)[:1])])
+    return None if peak is None else " ".join([describe.sentence(peak), *map(waiting.sentence, waits[:1])])
 
 
 def _lacking(inspection: Inspection, variant: Variant) -> str:

@@ -85,6 +85,7 @@ def test_xla_45912_a_whole_array_more_and_where_it_comes_from() -> None:
         f"x_initial's buffer is empty then and waits for its result, while exp at test_jax_reports.py:{line} takes "
         "131 KB of its own"
     ) in inspection.report()
+    assert inspection.keep("x_initial").compare().variants["jax"].module is not None
     assert "waits for its result" not in inspection.keep("x_initial").report()
 
 
