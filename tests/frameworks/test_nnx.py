@@ -293,3 +293,8 @@ def test_an_object_that_is_no_pytree_is_refused() -> None:
         lower(lambda opaque, x: x * opaque.weight, (opaque, X), {})
 
     assert opaque.weight.get_value().shape == (4,)
+
+
+def test_arguments_that_are_no_pytree_are_left_to_jax(training: Training) -> None:
+    with pytest.raises(TraceError, match="sorting pytree dictionary keys"):
+        lower(lambda mixed: mixed["b"], ({1: X, "b": training.model},), {})

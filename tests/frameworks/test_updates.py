@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 
@@ -131,3 +132,21 @@ def test_a_source_that_python_warns_about_says_nothing_again(tmp_path: Path) -> 
         exec(compile(source.read_text(), str(source), "exec"), names)
 
     assert updates_of(names["step"], X) == ["m"]
+
+
+def test_a_structure_that_cannot_be_compared_is_no_update() -> None:
+    @jax.tree_util.register_pytree_node_class
+    class Aside:
+        def __init__(self, array: Any, count: Any, aside: Any) -> None:
+            self.array, self.count, self.aside = array, count, aside
+
+        def tree_flatten(self) -> Any:
+            return (self.array, self.count), self.aside
+
+        @classmethod
+        def tree_unflatten(cls, aside: Any, held: Any) -> Any:
+            return cls(*held, aside)
+
+    given = Aside(X, jnp.int32(1), np.ones(3))
+
+    assert updates_of(lambda given: Aside(given.array, given.count, np.ones(3)), given) == [None, None]

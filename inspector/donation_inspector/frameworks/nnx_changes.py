@@ -29,12 +29,9 @@ def refuse_lost_changes(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any
     Raises:
         TraceError: with the objects, what is lost and what to do.
     """
-    held = _held_objects(fn, args, kwargs)
-    if not held:
-        return
-    function: Any = inspect.unwrap(fn)
     try:
-        lost = _lost(function, args, kwargs)
+        held = _held_objects(fn, args, kwargs)
+        lost = _lost(inspect.unwrap(fn), args, kwargs) if held else []
     except Exception:
         return
     if lost is None or lost:

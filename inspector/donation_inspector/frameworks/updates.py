@@ -46,7 +46,13 @@ class Whole:
 
     def is_like(self, other: Whole) -> bool:
         """Whether the two have the same structure, shapes and types."""
-        return bool(self.leaves) and self.types == other.types and bool(self.structure == other.structure)
+        if not self.leaves or self.types != other.types:
+            return False
+        try:
+            return bool(self.structure == other.structure)
+        except ValueError:
+            # arrays among what the structure keeps aside have no one answer
+            return False
 
 
 def with_updates(traced: Any, written: Written, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
