@@ -35,7 +35,7 @@ endif
 test: lint test-bundle test-frontend test-core test-oldest test-cuda test-notebooks test-browser ## set up everything, then every test
 
 .PHONY: bench
-bench: $(VENV)/.done-dev ## from trace to toggle: the ratios and their growth (compiles nothing)
+bench: $(VENV)/.done-dev ## from trace to toggle: the ratios and their growth; what a call of di.jit takes
 	@python scripts/bench.py
 
 .PHONY: bundle
@@ -96,7 +96,7 @@ test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 
 # What stands on JAX or xDSL; the rest cannot tell one version from the other. tests/xla/hlo is held to the live ranges
 # that XLA itself writes, which the oldest jaxlib does not; what needs the compilers of other platforms is left out, since
 # a second libtpu would be another 600 MB.
-CORE_TESTS := $(wildcard tests/ir tests/analysis tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection tests/bufferized)
+CORE_TESTS := $(wildcard tests/ir tests/analysis tests/donating tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection tests/bufferized)
 
 # ---- set-up: a stamp is written last, so that an interrupted step is taken again
 
