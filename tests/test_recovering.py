@@ -100,9 +100,18 @@ PARAMS = ["params['b']", "params['w']"]
             ["def fit(mine):\n    for _ in range(2):\n        step(params=mine, x=x)\nfit({'w': jnp.ones(4)})"],
             "ValueError in cell [2], line 3 came out of `step(params=mine, x=x)`; this is that call, inspected.\n"
             "Deleted by now, and seen by shape alone: params (given as mine).\n"
-            "mine was donated to step by this same call, when it ran before: use what it returned in its place.\n",
+            "mine was most likely donated to step by this same call, when it ran before: use what it returned in its "
+            "place.\n",
             ["params['w']", "x"],
             id="in a function, by keyword",
+        ),
+        pytest.param(
+            ["step(params, x)", "step(params, x)", "step(params, x)"],
+            "ValueError in cell [4], line 1 came out of `step(params, x)`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays).\n"
+            "params was most likely donated to step by the call in cell [2], line 1: use what it returned in its ",
+            [*PARAMS, "x"],
+            id="a cell that was run again and again",
         ),
         pytest.param(
             ["old = params\nparams, _ = step(params, x)", "step(old, x)"],
@@ -149,7 +158,8 @@ def test_the_call_that_raised_is_inspected(
     notebook: Notebook, capsys: pytest.CaptureFixture[str], cells: list[str], told: str, arguments: list[str]
 ) -> None:
     *before, last = cells
-    assert [notebook.run(cell) for cell in before] == [None] * len(before)
+    for cell in before:
+        notebook.run(cell)
     assert notebook.run(last) is not None
     capsys.readouterr()
     inspection = notebook.donation()
@@ -250,11 +260,14 @@ class Trainer:
 """
 
 
-def test_a_loop_in_a_file_of_the_users(
-    notebook: Notebook, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("folder", ["mine", "site-packages"])
+def test_a_loop_in_a_file_of_the_users_or_of_a_librarys(
+    notebook: Notebook, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
-    (tmp_path / "my_trainer.py").write_text(TRAINER)
-    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "my_trainer.py").write_text(TRAINER)
+    monkeypatch.syspath_prepend(tmp_path / folder)
+    monkeypatch.delitem(sys.modules, "my_trainer", raising=False)
     assert notebook.run("import my_trainer\nmy_trainer.Trainer().fit([x, x])") is not None
     capsys.readouterr()
     assert paths(notebook.donation()) == ["params['w']", "batch"]
@@ -262,7 +275,8 @@ def test_a_loop_in_a_file_of_the_users(
         "ValueError in my_trainer.py, line 11 came out of `self.step(self.params, batch)`; this is that call, "
         "inspected.\n"
         "Deleted by now, and seen by shape alone: params (given as self.params).\n"
-        "self.params was donated to self.step by this same call, when it ran before: use what it returned in its place."
+        "self.params was most likely donated to self.step by this same call, when it ran before: use what it "
+        "returned in its place."
     )
 
 

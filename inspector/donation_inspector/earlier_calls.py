@@ -32,7 +32,8 @@ class DonatingCall:
 
     `gone` are the arrays that were asked about and that its arguments hold; `given` the donated arguments as written,
     those alone that hold some where any does.
-    `always` tells that it stands outside of functions and branches, so that it ran when its code did.
+    `always` tells that it stands outside of functions and branches, so that it ran when its code did; `again` that it
+    stands in a function or a loop, so that it may have run several times.
     """
 
     source: Source
@@ -40,6 +41,7 @@ class DonatingCall:
     given: tuple[str, ...]
     gone: tuple[Any, ...]
     always: bool
+    again: bool
 
     @property
     def place(self) -> str:
@@ -90,13 +92,15 @@ def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None
     `failed` is the call that could not take them. It may itself be the one, when it ran before.
     """
     calls = donating(sources, gone)
-    # outside of loops and functions a call of one cell runs once, and one that failed has donated nothing
-    holding = [call for call in calls if call.gone and not (call.always and call.node is failed)]
-    since, sure = _since_bound(holding, sources, failed)
+    # a call that failed has donated nothing, and outside of loops and functions it ran only then
+    holding = [call for call in calls if call.gone and (call.again or call.node is not failed)]
+    since, bound = _since_bound(holding, sources, failed)
     if since:
         # one that came later would itself have failed
         call = min(since, key=lambda one: (one.node is failed, not one.always))
-        sure = sure and (call.always or len(since) == 1) and len(call.gone) == len(gone)
+        # a call in a function or a loop may not have run at all, unless what it passes was bound right before it
+        ran = call.always or (call.node is failed and bound is call.source)
+        sure = bound is not None and len(since) == 1 and ran and len(call.gone) == len(gone)
         where = "by this same call, when it ran before" if call.node is failed else f"by the call in {call.place}"
         how = "" if sure else "most likely "
         verb = "was" if len(call.given) == 1 else "were"
@@ -114,10 +118,10 @@ def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None
 
 def _since_bound(
     calls: Sequence[DonatingCall], sources: Sequence[Source], failed: ast.Call | None
-) -> tuple[list[DonatingCall], bool]:
-    """The calls that come after the code that last bound the names they pass, before `failed`; whether that is sure.
+) -> tuple[list[DonatingCall], Source | None]:
+    """The calls that come after the code that last bound the names they pass, before `failed`; and that code.
 
-    All of them, and unsure, where none does.
+    All of them where none does.
     """
     order = {id(source): number for number, source in enumerate(sources)}
 
@@ -128,22 +132,24 @@ def _since_bound(
     end = ends[0] if ends else (len(sources), 0, 0)
     roots = {one.partition("[")[0].partition(".")[0] for call in calls for one in call.given}
     bound = [
-        at(source, node)
+        place
         for source in sources
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in roots
+        if (place := at(source, node)) <= end
     ]
-    last = max((place for place in bound if place <= end), default=(-1, 0, 0))
+    last = max(bound, default=None)
     since = [
         call
         for call in calls
+        if last is not None
         if at(call.source, call.node) > last and (not call.always or at(call.source, call.node) <= end)
     ]
-    return since or list(calls), bool(since)
+    return (since, sources[last[0]]) if since and last is not None else (list(calls), None)
 
 
 def _calls(source: Source, wanted: Mapping[int, Any]) -> Iterator[DonatingCall]:
-    for node, always in _walk(source.tree, True):
+    for node, always, again in _walk(source.tree):
         if not isinstance(node, ast.Call):
             continue
         try:
@@ -157,7 +163,7 @@ def _calls(source: Source, wanted: Mapping[int, Any]) -> Iterator[DonatingCall]:
             held = [(text, [array for array in shapes.arrays(value) if id(array) in wanted]) for text, value in found]
             given = [text for text, arrays in held if arrays] or [text for text, _ in found]
             gone = {id(array): array for _, arrays in held for array in arrays}
-            yield DonatingCall(source, node, tuple(given), tuple(gone.values()), always)
+            yield DonatingCall(source, node, tuple(given), tuple(gone.values()), always, again)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,10 +194,14 @@ def _argument(node: ast.expr, scope: Mapping[str, Any]) -> _Argument:
         return _Argument(ast.unparse(node), None)
 
 
-_NOT_ALWAYS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.If, ast.Try, ast.While, ast.For, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_AGAIN = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.AsyncFor, ast.While, *_COMPREHENSIONS)
+_MAYBE = (*_AGAIN, ast.ClassDef, ast.If, ast.IfExp, ast.Try, ast.Match)
 
 
-def _walk(node: ast.AST, always: bool) -> Iterator[tuple[ast.AST, bool]]:
-    yield node, always
+def _walk(node: ast.AST, always: bool = True, again: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """Each node, with whether it runs whenever the code does, and whether it may run several times."""
+    yield node, always, again
+    always, again = always and not isinstance(node, _MAYBE), again or isinstance(node, _AGAIN)
     for child in ast.iter_child_nodes(node):
-        yield from _walk(child, always and not isinstance(node, _NOT_ALWAYS))
+        yield from _walk(child, always, again)

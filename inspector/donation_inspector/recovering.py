@@ -26,6 +26,7 @@ from donation_inspector.user_code import is_user_code
 from donation_inspector.xla import traceback_frames
 from donation_inspector.xla.traceback_frames import Frame
 
+_NOT_CALLING = ("jax", "jaxlib", "IPython", "ipykernel")
 _WRITE = "Write the call, as in `%donation train_step(params, batch)`"
 
 
@@ -108,9 +109,10 @@ class _Sources:
         same = [cell.place for cell in self.cells if cell.code.rstrip() == code.rstrip()]
         return same[-1] if same else re.split(r"[\\/]", frame.file)[-1]
 
-    def all(self, frames: Sequence[Frame]) -> list[Source]:
-        """The cells, then what the user's own frames run besides: with the names of those frames."""
-        own = [source for frame in frames if is_user_code(frame.file) and (source := self.of(frame)) is not None]
+    def all(self, frames: Sequence[Frame], failed: Frame | None = None) -> list[Source]:
+        """The cells, then what the user's own frames and the one that failed run: with the names of those frames."""
+        running = [frame for frame in frames if is_user_code(frame.file) or frame is failed]
+        own = [source for frame in running if (source := self.of(frame)) is not None]
         places = {source.place for source in own}
         return [*(cell for cell in self.cells if cell.place not in places), *{one.place: one for one in own}.values()]
 
@@ -132,13 +134,13 @@ def _by_frame(frames: Sequence[Frame], sources: _Sources) -> _Found | None:
 
 
 def _by_code(frames: Sequence[Frame], sources: _Sources, error: BaseException) -> _Found | None:
-    """From the outermost line of the user's that was calling a jitted function.
+    """From the outermost line, of the user's or of a library, that was calling a jitted function.
 
     Raises:
       TraceError: its arguments cannot be had without running something again.
     """
     for frame in frames:
-        node = _jitted_call(frame, sources) if is_user_code(frame.file) else None
+        node = _jitted_call(frame, sources) if frame.package not in _NOT_CALLING else None
         source = None if node is None else sources.of(frame)
         if node is None or source is None:
             continue
@@ -208,7 +210,7 @@ def _recovered(error: BaseException, found: _Found, frames: Sequence[Frame], sou
     told = [f"{_headline(error, found.frame, sources)} came out of {_code(found)}; this is that call, inspected."]
     if gone:
         told.append(f"Deleted by now, and seen by shape alone: {_gone_words(found)}.")
-        told.append(earlier_calls.find(gone, sources.all(frames), found.node).told or _UNKNOWN)
+        told.append(earlier_calls.find(gone, sources.all(frames, found.frame), found.node).told or _UNKNOWN)
     return _with_shapes(found, told)
 
 

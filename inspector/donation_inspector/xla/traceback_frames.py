@@ -31,6 +31,11 @@ class Frame:
     end_column: int | None
 
     @property
+    def package(self) -> str:
+        """The package whose code it is, "__main__" for a notebook's."""
+        return str(self.frame.f_globals.get("__name__", "")).partition(".")[0]
+
+    @property
     def file(self) -> str:
         """The file as the code names it; a notebook's cell has a made-up one."""
         return self.frame.f_code.co_filename
