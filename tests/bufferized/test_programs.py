@@ -101,8 +101,8 @@ def test_from_the_shell(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("bufferized "))
     assert [line.split() for line in lines[start + 1 : start + 3]] == [
-        ["none", "1", "0", "0", "B", "1.0", "KB", "3.1", "KB", "equal", "to", "JAX's"],
-        [UPSTREAM, "0", "0", "0", "B", "0", "B", "2.0", "KB", "equal", "to", "JAX's"],
+        ["none", "1", "0", "0", "B", "1.0", "KB", "3.1", "KB", "as", "JAX's"],
+        [UPSTREAM, "0", "0", "0", "B", "0", "B", "2.0", "KB", "as", "JAX's"],
     ]
     assert (
         lines[start + 3] == "Measured without XLA: bufferized by MLIR and called once on this CPU; inputs: generated."
