@@ -87,6 +87,7 @@ test-cuda: $(VENV)/.done-dev $(CUDA)/.done ## programs for GPUs that are not her
 
 .PHONY: test-notebooks
 test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they show
+	@scripts/mlir.sh
 	JAX_PLATFORMS=cpu python -m pytest --nbval --nbval-current-env --nbval-sanitize-with=notebooks/sanitize.cfg notebooks $(ARGS)
 
 .PHONY: test-browser
