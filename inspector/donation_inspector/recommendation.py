@@ -20,6 +20,9 @@ class Unsafe:
     certain: bool
     leaves: tuple[int, ...] = field(repr=False)
 
+    def __str__(self) -> str:
+        return f"{'Unsafe' if self.certain else 'Perhaps unsafe'} to donate: {self.path}: {self.reason}."
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -40,8 +43,8 @@ class Recommendation:
 
     `total` and `baselines` ("none": nothing donated, "jax": JAX's own pairing of the same set) are XLA's totals in
     bytes a device, None where XLA made no module. `tried` counts the candidates compiled besides these two;
-    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste, empty
-    where there is nothing to change. `more`: what a pairing would save that no JAX API makes.
+    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste.
+    `more`: what a pairing would save that no JAX API makes.
     """
 
     target: str
@@ -77,22 +80,31 @@ class Recommendation:
 
     @property
     def sentence(self) -> str:
-        """What it saves, and what the search did."""
+        """What it takes against the baselines, and what the search did."""
         where = f"on {self.target} (compiled{'' if self.here else ', not run'}; {self.searched})"
         if self.total is None:
             return f"Nothing is recommended {where}: XLA's total is not known."
-        totals = ", ".join(f"{name} {format_bytes(total)}" for name, total in self.baselines.items())
-        if self.name == "none":
-            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device; {totals}."
-        what = "JAX's own pairing" if self.name == "jax" else f"{len(self.pairs)} pairs"
-        return f"Recommended {where}: {what}, {format_bytes(self.total)} a device; {totals}."
+        pairs = "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
+        what = _BASELINES.get(self.name, pairs)
+        against = [
+            f"{_less(total - self.total)} {_BASELINES[name]}"
+            for name, total in self.baselines.items()
+            if name != self.name and total is not None
+        ]
+        compared = f": {', '.join(against)}" if against else ""
+        return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{compared}."
+
+    def lines(self) -> list[str]:
+        """The sentence, and what is to be known besides."""
+        more = [self.more] if self.more else []
+        return [self.sentence, *more, *map(str, self.unsafe)]
 
     def __repr__(self) -> str:
-        lines = [self.sentence]
-        if self.more:
-            lines.append(self.more)
-        lines += [
-            f"{'Unsafe' if one.certain else 'Perhaps unsafe'} to donate: {one.path}: {one.reason}"
-            for one in self.unsafe
-        ]
-        return "\n".join([*lines, *([self.code] if self.code else [])])
+        return "\n".join([*self.lines(), *([self.code] if self.code else [])])
+
+
+_BASELINES = {"none": "no donation", "jax": "JAX's own pairing"}
+
+
+def _less(saved: int) -> str:
+    return f"{format_bytes(saved)} less than" if saved else "as much as"

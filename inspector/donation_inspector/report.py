@@ -279,6 +279,9 @@ def _body(inspection: Inspection) -> list[Block]:
 
 def _measured(inspection: Inspection) -> list[Block]:
     drawn: list[Block] = []
+    # how much a search tries depends on the time that compiling takes
+    if (found := inspection.recommendation) is not None:
+        drawn += ["", repr(found)]
     if outside := _outside_line(inspection):
         drawn += ["", *outside]
     if inspection.measurement is not None:
@@ -317,6 +320,9 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(curves)}</p>" if (curves := _curves_line(inspection)) else "",
         html_table(Comparisons.COLUMNS, targets) if (targets := _target_rows(inspection)) else "",
     ]
+    if measured and (found := inspection.recommendation) is not None:
+        blocks += [f"<p>{esc(line)}</p>" for line in found.lines()]
+        blocks.append(f"<pre><code>{esc(found.code)}</code></pre>")
     if measured:
         blocks += [f"<p>{esc(line)}</p>" for line in _outside_line(inspection)]
     if measured and inspection.measurement is not None:

@@ -16,6 +16,7 @@ import pytest
 import case_loader
 import donation_inspector as di
 from donation_inspector import compiling
+from donation_inspector.units import format_bytes
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled
 from xla_in_process import QUICKLY, InProcess
@@ -80,7 +81,12 @@ def test_pairs_baselines_and_words() -> None:
     assert "best of all 34" in repr(found)
     assert step.recommendation is found
     assert step.keep("m").recommendation is None
-    assert found.sentence in step.report()
+    assert found.sentence == (
+        f"Recommended on cpu (compiled; best of all 34): 3 pairs, {format_bytes(found.total)} a device: "
+        f"{format_bytes(found.saved)} less than no donation, {format_bytes(found.saved_over_jax)} less than JAX's own "
+        "pairing."
+    )
+    assert repr(found) in step.report()
 
 
 @pytest.mark.usefixtures("in_process")
@@ -106,6 +112,7 @@ def test_a_tie_goes_to_what_stands_there() -> None:
     assert donated.total == donated.baselines["none"] == donated.baselines["jax"] == kept.total
     assert donated.name == "jax"
     assert (kept.name, kept.donated, dict(kept.pairs)) == ("none", frozenset(), {})
+    assert kept.sentence.endswith(f"no donation, {format_bytes(kept.total)} a device: as much as JAX's own pairing.")
 
 
 # ---- what is compiled, and when it ends
