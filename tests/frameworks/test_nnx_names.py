@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import optax
 import pytest
 from flax import nnx
+from jax.sharding import NamedSharding, PartitionSpec
 
 import donation_inspector as di
 from donation_inspector.errors import TraceError
@@ -122,6 +123,24 @@ def test_static_arguments_shift_nothing() -> None:
     by_title = {one.title: one.shape for one in inspection.results}
     assert by_title["model.linear.bias, updated"] == (5,)
     assert by_title["other.bias, updated"] == (6,)
+
+
+def test_what_is_sharded_apart_is_packed_apart() -> None:
+    """NNX packs the Variables of each filter in a list of their own."""
+    mesh = jax.make_mesh((2,), ("x",))
+    replicated, split = NamedSharding(mesh, PartitionSpec()), NamedSharding(mesh, PartitionSpec("x"))
+    filters = nnx.StateSharding({nnx.Param: replicated, ...: replicated})
+    step = nnx.jit(noisy_step, in_shardings=(filters, filters, split))
+    model, optimizer = noisy_training()
+    whole = di.inspect(nnx.jit(noisy_step), model, optimizer, X)
+
+    inspection = di.inspect(step, model, optimizer, jnp.ones((4, 4)))
+
+    assert {one.path: one.shape for one in inspection.arguments[:-1]} == {
+        one.path: one.shape for one in whole.arguments[:-1]
+    }
+    assert {one.path: one.shape for one in inspection.results} == {one.path: one.shape for one in whole.results}
+    assert [one.path for one in inspection.results] != [one.path for one in whole.results]
 
 
 def test_a_model_that_two_arguments_share_has_the_first_ones_names() -> None:
