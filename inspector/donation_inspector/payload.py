@@ -13,6 +13,7 @@ import numpy as np
 
 from donation_inspector import headline, payload_buffers, verification
 from donation_inspector.analysis.live_range import KINDS, UNKNOWN
+from donation_inspector.analysis.paths import noun
 from donation_inspector.answers import VARIANTS, Comparison, Measurement, Variant
 from donation_inspector.labels import type_label
 from donation_inspector.payload_buffers import NOTHING_READ, Layouts
@@ -81,7 +82,7 @@ def once(inspection: Inspection) -> dict[str, Any]:
             for whole in inspection.wholes
         ],
         "results": {
-            "path": [result.path for result in results],
+            "path": [noun(result.title) for result in results],
             "label": [type_label(result.dtype, result.shape) for result in results],
             "nbytes": [result.nbytes for result in results],
         },

@@ -41,6 +41,14 @@ def test_json_parts_are_json_and_columns_are_as_long_as_they_say(inspection: di.
     assert all(len(state[name]) == 4 for name in ("verdicts", "results", "reasons"))
 
 
+def test_results_are_called_as_the_reasons_call_them(inspection: di.Inspection) -> None:
+    named = payload.once(inspection)["program"]["results"]["path"]
+
+    assert named == ["result ['v']", "result ['w']"]
+    aliased = [argument for argument in inspection.arguments if argument.result is not None]
+    assert [named[argument.result] in argument.reason for argument in aliased] == [True, True]
+
+
 def test_columns_say_what_the_inspection_says(inspection: di.Inspection) -> None:
     once, current = payload.once(inspection), payload.current(inspection, 0)
     start, kind, line, leaf = np.frombuffer(once["ranges"], "<i4").reshape(4, -1)

@@ -58,6 +58,7 @@ export interface Program {
   lines: number;
   arguments: Arguments;
   wholes: Whole[];
+  /** `path` is a noun, as in the reasons: "the updated params['w']". */
   results: { path: string[]; label: string[]; nbytes: (number | null)[] };
   /** Newline-joined, one entry a live range. */
   rangeNames: string;
