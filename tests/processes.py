@@ -6,15 +6,16 @@ import os
 from pathlib import Path
 
 
-def children() -> set[int]:
-    """Process ids of the direct children of this process, zombies included."""
+def children(parent: int | None = None) -> set[int]:
+    """Process ids of the direct children of a process, of this one where none is given, zombies included."""
+    wanted = os.getpid() if parent is None else parent
     found: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             stat = (folder / "stat").read_text()
         except OSError:
             continue
-        if int(stat.rpartition(")")[2].split()[1]) == os.getpid():
+        if int(stat.rpartition(")")[2].split()[1]) == wanted:
             found.add(int(folder.name))
     return found
 

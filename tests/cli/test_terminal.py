@@ -12,12 +12,14 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 
 import pytest
 
 from donation_inspector.cli import main
+from processes import children
+from shell_programs import COMMAND
 
-COMMAND = [sys.executable, "-c", "from donation_inspector.cli import main; raise SystemExit(main())"]
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7][0-9;]*m")
 
@@ -166,8 +168,10 @@ def test_ctrl_c_leaves_the_report_of_what_was_finished(tmp_path: pathlib.Path) -
     command = [*COMMAND, "measure", str(endless), "--runs", "1", "--timeout", "100"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr.theirs, text=True)
     assert stderr.wait_for("runs in fresh processes", 60)
+    while not children(run.pid):
+        assert run.poll() is None
+        time.sleep(0.01)
     run.send_signal(signal.SIGINT)
     text = run.communicate(timeout=60)[0]
-    stderr.close()
-    assert run.returncode == 130
+    assert (run.returncode, "Traceback" in stderr.close()) == (130, False)
     assert "compiled  argument  output" in text
