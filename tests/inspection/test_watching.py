@@ -282,6 +282,24 @@ def test_an_equinox_call_is_inspected_as_the_user_made_it(before: int) -> None:
     assert x.is_deleted()
 
 
+@pytest.mark.parametrize("framework", ["nnx", "equinox"])
+def test_a_frameworks_call_is_not_held_either(framework: str) -> None:
+    x = jnp.ones((BIG // 4, 4))
+    given = weakref.ref(x)
+    net, model = Net(), eqx.nn.Linear(4, 4, key=jax.random.key(0))
+
+    with watch() as watched:
+        if framework == "nnx":
+            net.shift(x)
+        else:
+            equinox_step(model, x, scale=2.0)
+    del x
+    gc.collect()
+
+    assert given() is None
+    assert "x" in paths(watched)
+
+
 def test_a_module_that_equinox_jits_is_caught() -> None:
     model = eqx.filter_jit(eqx.nn.Linear(4, 4, key=jax.random.key(0)))
 

@@ -5,11 +5,10 @@ Equinox is touched only where the user has imported it.
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -69,8 +68,10 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
     """
     require("equinox", OLDEST)
     name = str(wrapper.fn)
-    listening, listener = copy.copy(wrapper), _Listener()
-    object.__setattr__(listening, "_cached", listener)
+    # by hand, because Equinox remembers every Module that is made half-way, as copy.copy does, and never forgets it
+    listener, kind = _Listener(), cast("type[Any]", type(wrapper))
+    listening: Any = object.__new__(kind)
+    vars(listening).update(vars(wrapper), _cached=listener)
     attempt(name, listening.lower, args, kwargs, wrapper.__wrapped__)
     if len(listener.call) != 3:
         raise TraceError(f"{name} is wrapped by a version of equinox.filter_jit that is not known here.")

@@ -159,8 +159,10 @@ Memory = list[tuple[Any, dict[str, Any]]]
 def _remember() -> Memory:
     """Every live NNX object with a shallow copy of its attributes."""
     nnx = loaded()
-    kinds = (nnx.Variable, nnx.Pytree)
-    return [(thing, _attributes(thing)) for thing in gc.get_objects() if issubclass(type(thing), kinds)]
+    things = gc.get_objects()
+    # there are far fewer types than objects
+    kinds = {kind for kind in set(map(type, things)) if issubclass(kind, nnx.Variable | nnx.Pytree)}
+    return [(thing, _attributes(thing)) for thing in things if type(thing) in kinds]
 
 
 def _attributes(thing: Any) -> dict[str, Any]:
