@@ -221,6 +221,26 @@ def test_what_cannot_be_recovered_is_one_message(notebook: Notebook, cells: list
     assert notebook.refused().startswith(words)
 
 
+def test_a_call_that_failed_once_is_not_taken_for_the_one_that_donated(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run(
+        "broken = True\n"
+        "def inner(params, y):\n"
+        "    if broken: raise LookupError\n"
+        "    return params, y\n"
+        "trial = jax.jit(inner, donate_argnums=0)\n"
+        "params['w'].delete()\n"
+        "trial(params, x)"
+    )
+    notebook.shell.user_ns["broken"] = False
+    capsys.readouterr()
+    notebook.donation()
+    assert capsys.readouterr().out == (
+        "LookupError in cell [2], line 7 came out of `trial(params, x)`; this is that call, inspected.\n"
+        "Deleted by now, and seen by shape alone: params (1 of 2 arrays).\n"
+        "Which call donated it is not known: no code that is at hand donates it.\n"
+    )
+
+
 def test_after_a_refusal_the_first_error_is_still_looked_at(notebook: Notebook) -> None:
     notebook.run("step(params, x)")
     notebook.run("step(params, x)")

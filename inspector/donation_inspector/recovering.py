@@ -7,6 +7,7 @@ call that JAX dispatched without Python has left none, and is read off the user'
 from __future__ import annotations
 
 import ast
+import dataclasses
 import linecache
 import re
 import sys
@@ -90,19 +91,20 @@ class _Sources:
 
     def __init__(self) -> None:
         self.cells = earlier_calls.notebook()
-        self._of_frame: dict[int, Source | None] = {}
+        self._of_file: dict[str, Source | None] = {}
 
     def of(self, frame: Frame) -> Source | None:
-        """The code that a frame runs."""
-        if id(frame.frame) not in self._of_frame:
-            self._of_frame[id(frame.frame)] = self._parse(frame)
-        return self._of_frame[id(frame.frame)]
+        """The code that a frame runs, with the names that are bound there."""
+        if frame.file not in self._of_file:
+            self._of_file[frame.file] = self._parse(frame)
+        source = self._of_file[frame.file]
+        held = frame.frame
+        scope = ChainMap[str, Any](dict(held.f_locals), held.f_globals)
+        return None if source is None else dataclasses.replace(source, scope=scope)
 
     def _parse(self, frame: Frame) -> Source | None:
-        held = frame.frame
-        scope = ChainMap(dict(held.f_locals), held.f_globals)
-        code = "".join(linecache.getlines(frame.file, held.f_globals))
-        return earlier_calls.parsed(self._place(frame, code), code, scope) if code else None
+        code = "".join(linecache.getlines(frame.file, frame.frame.f_globals))
+        return earlier_calls.parsed(self._place(frame, code), code, {}) if code else None
 
     def _place(self, frame: Frame, code: str) -> str:
         """`cell [4]` by the last cell with this code, else the file's name."""
@@ -112,9 +114,13 @@ class _Sources:
     def all(self, frames: Sequence[Frame], failed: Frame | None = None) -> list[Source]:
         """The cells, then what the user's own frames and the one that failed run: with the names of those frames."""
         running = [frame for frame in frames if is_user_code(frame.file) or frame is failed]
-        own = [source for frame in running if (source := self.of(frame)) is not None]
-        places = {source.place for source in own}
-        return [*(cell for cell in self.cells if cell.place not in places), *{one.place: one for one in own}.values()]
+        own: dict[str, Source] = {}
+        for source in filter(None, map(self.of, running)):
+            # where two frames run the same code, what the inner one binds goes first
+            outer = own.get(source.place)
+            scope = source.scope if outer is None else {**outer.scope, **source.scope}
+            own[source.place] = dataclasses.replace(source, scope=scope)
+        return [*(cell for cell in self.cells if cell.place not in own), *own.values()]
 
 
 # ---- where the call is
