@@ -19,8 +19,9 @@ def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
     """Trace and lower `fn` as it would be called with these arguments; nothing is executed and nothing changed.
 
     `fn` is a callable on array pytrees, a `jax.jit` function (its own donation, static arguments, shardings and
-    compiler options are honoured), a wrapper around one such as `nnx.jit` or `eqx.filter_jit`, or a `jax.stages.Traced`
-    or `Lowered` alone. Arguments may be arrays or `jax.ShapeDtypeStruct`.
+    compiler options are honoured), a wrapper around one such as `nnx.jit` or `eqx.filter_jit`, a `jax.export.Exported`
+    with or without arguments, or a `jax.stages.Traced` or `Lowered` alone. Arguments may be arrays or
+    `jax.ShapeDtypeStruct`.
 
     Raises:
       TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.

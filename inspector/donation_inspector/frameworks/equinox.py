@@ -71,7 +71,7 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
     # by hand, because Equinox remembers every Module that is made half-way, as copy.copy does, and never forgets it
     listener, kind = _Listener(), cast("type[Any]", type(wrapper))
     listening: Any = object.__new__(kind)
-    vars(listening).update(vars(wrapper), _cached=listener)
+    listening.__dict__.update({**wrapper.__dict__, "_cached": listener})
     attempt(name, listening.lower, args, kwargs, wrapper.__wrapped__)
     if len(listener.call) != 3:
         raise TraceError(f"{name} is wrapped by a version of equinox.filter_jit that is not known here.")
