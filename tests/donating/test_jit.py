@@ -402,3 +402,5 @@ def test_a_pair_of_another_dtype_and_one_that_is_not_donated() -> None:
         donating.jit(adam, pairs=ADAM, donate_argnames="nobody")
     with pytest.raises(TypeError):
         donating.jit(adam, pairs=ADAM, nonsense=1)
+    with pytest.raises(TraceError, match="pairs and keep_unused=False do not go together"):
+        donating.jit(adam, pairs=ADAM, keep_unused=False)

@@ -28,16 +28,18 @@ def jit(
 
     Without `donate_*` exactly what has a pair is donated, single leaves of an argument too. With it the arguments
     that have no pair are donated after the others, as JAX pairs them. `options` are those of `jax.jit`; an argument
-    that `fn` does not use is kept, as with `keep_unused=True`, so that its buffer can be given.
+    that `fn` does not use is kept, as with `keep_unused=True`, because one that is dropped has no buffer to give.
 
-    Where whole arguments are donated, `trace`, `lower` and `eval_shape` are JAX's own. Where single leaves are, what
-    they give takes the same arguments, and JAX's own stage is its `.traced`, `.lowered` or `.compiled`.
+    What `trace`, `lower` and `compile` give takes and returns what `fn` does. JAX's own stage is its `.traced`,
+    `.lowered` or `.compiled`: there the results stand in the order that makes the pairs, and where single leaves are
+    donated the arguments are these leaves, then the others.
 
-    Pairs that JAX can only make for some shardings are not refused: it leaves these to XLA. `assert_donated` tells.
+    On several devices JAX pairs shapes per device, and only results whose sharding is given; it tells no traced
+    function of them. `inspect` shows what came of the pairs.
 
     Raises, when it is called, traced or lowered:
       PathError: a path or index that the call does not have, or that `donate_*` leaves out.
-      TraceError: a pair of different shapes or dtypes; an argument or a result in two pairs.
+      TraceError: a pair of different shapes or dtypes; an argument or a result in two pairs. At once: keep_unused=False.
     """
     choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
     given = {**options, **{name: value for name, value in choices.items() if value is not None}}

@@ -15,7 +15,7 @@ from donation_inspector.donating.pairs import Pairs
 from donation_inspector.donating.returned import Order, Returned, restored
 from donation_inspector.donating.staged import Staged
 from donation_inspector.donating.steps import SplitStep, Step, WholeStep
-from donation_inspector.errors import PathError
+from donation_inspector.errors import PathError, TraceError
 
 _jax: Any = jax
 """Public, partly untyped."""
@@ -43,8 +43,11 @@ class DonatingFunction:
         asked = [options.get(name) for name in _CHOICES]
         self._asked = None if asked == [None, None] else self._parameters.choose(*asked)
         self._options = {name: value for name, value in options.items() if name not in _CHOICES}
-        # An argument that is dropped has no buffer to give, and the next one would give its own instead.
-        self._options.setdefault("keep_unused", True)
+        if not self._options.setdefault("keep_unused", True):
+            raise TraceError(
+                f"{self._ordering.name}: pairs and keep_unused=False do not go together. An argument that is dropped "
+                "has no buffer to give, and the next one would give its own to the wrong result. Leave keep_unused away."
+            )
         self._wholes: dict[tuple[Chosen, Order | None], WholeStep] = {}
         self._splits: dict[tuple[Any, Statics, Order | None], SplitStep] = {}
         self._runs: dict[tuple[Any, Statics], Callable[..., Any]] = {}
