@@ -21,22 +21,30 @@ class Pair(NamedTuple):
     second: Any
 
 
+RAN: list[str] = []
+
+
+def ran(what: str) -> int:
+    RAN.append(what)
+    return 0
+
+
 class Computed:
     held = None
 
     @property
     def batch(self) -> int:
-        raise AssertionError("run")
+        return ran("computed")
 
     @functools.cached_property
     def kept(self) -> int:
-        raise AssertionError("run")
+        return ran("computed")
 
     def __getattr__(self, name: str) -> int:
-        raise AssertionError(f"run for {name}")
+        return ran(name)
 
     def __getitem__(self, index: int) -> int:
-        raise AssertionError(f"run for {index}")
+        return ran(str(index))
 
     def method(self) -> str:
         return "bound"
@@ -44,7 +52,7 @@ class Computed:
 
 class Missing(dict[str, int]):
     def __missing__(self, key: str) -> int:
-        raise AssertionError(f"run for {key}")
+        return ran(key)
 
 
 SCOPE: dict[str, Any] = {
@@ -54,9 +62,9 @@ SCOPE: dict[str, Any] = {
     "pair": Pair("a", {"b": 7}),
     "computed": Computed(),
     "missing": Missing(there=1),
-    "made": defaultdict(lambda: 1),
+    "made": defaultdict(lambda: ran("made")),
     "state": SimpleNamespace(step=3, nothing=None),
-    "f": pytest.fail,
+    "f": lambda *_: ran("f"),
     "i": 1,
 }
 
@@ -128,6 +136,7 @@ def test_what_would_have_to_be_run_is_not_read(code: str, part: str) -> None:
     with pytest.raises(NotReadable) as raised:
         read(node(code), SCOPE)
     assert raised.value.code == part
+    assert RAN == []
 
 
 def test_arguments_are_laid_open() -> None:
