@@ -108,6 +108,8 @@ def _buffer(array: Any) -> Hashable:
 
 def _viewed(given: Mapping[int, Any]) -> frozenset[int]:
     """The leaves whose arrays a memoryview holds on to."""
+    if not given:
+        return frozenset()
     buffers = [one for one in gc.get_objects() if type(one) is _MANAGED_BUFFER]
     held = {id(referent) for referent in gc.get_referents(*buffers)}
     return frozenset(leaf for leaf, value in given.items() if id(value) in held)

@@ -64,24 +64,15 @@ class Job:
 
     def __init__(self, case: Case, target: Target) -> None:
         self._case, self._target = case, target
-        self._missing = {
-            label: wanted
-            for label, wanted in _distinct(case.variants).items()
-            if _compiled_key(target, wanted) not in case.subject.compiled
-        }
-        self.steps = len(self._missing)
+        self._part = _Part(case.subject, _missing(case.subject, case.variants, target, hlo=True), target, None, True)
+        self.steps = len(self._part.donations)
 
     def run(self, progress: Progress | None, cancel: threading.Event | None) -> Comparison:
         """Compile what is not compiled yet. What is finished is kept, however the rest ends."""
-        case, target = self._case, self._target
-        programs = _programs(case.subject, self._missing, target)
-        compiled = compile_variants(programs, progress=progress, cancel=cancel, hlo=True)
-        fresh = {_compiled_key(target, self._missing[label]): result for label, result in compiled.items()}
-        kept = case.subject.compiled
-        # What ended for another reason than the program may go better the next time.
-        kept.update({key: result for key, result in fresh.items() if result.status in _FINAL})
-        answer = _comparison(case, {**kept, **fresh}, target)
-        case.subject.comparisons[target, *case.key] = answer
+        case = self._case
+        fresh = self._part.run(progress, cancel)
+        answer = _comparison(case, {**case.subject.compiled, **fresh}, self._target)
+        case.subject.comparisons[self._target, *case.key] = answer
         return answer
 
 
@@ -166,12 +157,13 @@ class _Part:
     timeout: float | None
     hlo: bool
 
-    def run(self, progress: Progress, cancel: threading.Event) -> dict[CompiledKey, Compiled]:
-        kept = self.subject.compiled if self.hlo else self.subject.totals
-
+    def run(self, progress: Progress | None, cancel: threading.Event | None) -> dict[CompiledKey, Compiled]:
+        """What came of it; what another compile could not change is kept on the subject."""
         programs = _programs(self.subject, self.donations, self.target)
         compiled = compile_variants(programs, progress=progress, cancel=cancel, timeout=self.timeout, hlo=self.hlo)
         made = {_compiled_key(self.target, self.donations[label]): result for label, result in compiled.items()}
+        kept = self.subject.compiled if self.hlo else self.subject.totals
+        # What ended for another reason than the program may go better the next time.
         kept.update({key: result for key, result in made.items() if result.status in _FINAL})
         return made
 
