@@ -196,10 +196,13 @@ def _as_asked(inspection: Inspection, request: Request) -> Inspection:
     if request.pipeline is not None:
         inspection = inspection.with_pipeline(request.pipeline)
         inspection.apply()
-    if len(request.targets) > 1:
-        inspection.compare(request.targets, fits=request.fits)
-    elif request.targets or request.fits or request.compare or request.measure:
-        inspection.compare(*request.targets, fits=request.fits)
+    targets = tuple(one for one in request.targets if one != "mlir")
+    if len(targets) > 1:
+        inspection.compare(targets, fits=request.fits)
+    elif targets or request.fits or request.compare or request.measure:
+        inspection.compare(*targets, fits=request.fits)
+    if "mlir" in request.targets:
+        print(inspection.compare("mlir"))
     if request.measure:
         inspection.measure()
     return inspection
