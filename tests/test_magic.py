@@ -131,6 +131,15 @@ def test_a_target_that_does_not_exist_is_told(shell: InteractiveShell) -> None:
         shell.run_line_magic("donation", "--target moon f(w)")
 
 
+def test_the_passes_own_ir_is_counted(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell("import jax, jax.numpy as jnp; f = jax.jit(lambda w: w * 2, donate_argnums=0); w = jnp.ones(4)")
+    inspection = shell.run_line_magic("donation", "--target mlir f(w)")
+    table = [line.split()[:3] for line in capsys.readouterr().out.splitlines() if line]
+    assert table[1:3] == [["none", "1", "0"], ["jax-use-donated-arguments", "0", "0"]]
+    assert inspection.bufferization is not None
+    assert len(inspection.comparisons) == 0
+
+
 @pytest.mark.parametrize("taking", ["next(it)", "next(it, None)", "it.__next__()", "next(iter(it))"])
 def test_what_the_line_takes_out_of_an_iterator_is_told(
     shell: InteractiveShell, taking: str, capsys: pytest.CaptureFixture[str]
