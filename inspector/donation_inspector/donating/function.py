@@ -46,7 +46,7 @@ class DonatingFunction:
         if not self._options.setdefault("keep_unused", True):
             raise TraceError(
                 f"{self._ordering.name}: pairs and keep_unused=False do not go together. An argument that is dropped "
-                "has no buffer to give, and the next one would give its own to the wrong result. Leave keep_unused away."
+                "has no buffer to give, and the next one would give its own to the wrong result. Leave it away."
             )
         self._wholes: dict[tuple[Chosen, Order | None], WholeStep] = {}
         self._splits: dict[tuple[Any, Statics, Order | None], SplitStep] = {}

@@ -28,6 +28,7 @@ class Order:
         self.is_own = self.leaves == tuple(range(len(leaves)))
         place = {leaf: place for place, leaf in enumerate(self.leaves)}
         self.restore = picker([place[leaf] for leaf in range(len(self.leaves))])
+        self.unflatten: Any = tree.unflatten
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Order) and self.leaves == other.leaves and self.tree == other.tree
@@ -40,7 +41,7 @@ class Order:
 
     def of(self, leaves: Sequence[Any]) -> Returned:
         """The user's flat results in this order."""
-        return Returned([leaves[leaf] for leaf in self.leaves], self)
+        return Returned(self, [leaves[leaf] for leaf in self.leaves])
 
 
 class Returned:
@@ -48,13 +49,13 @@ class Returned:
 
     __slots__ = ("leaves", "order")
 
-    def __init__(self, leaves: Sequence[Any], order: Order) -> None:
-        self.leaves, self.order = leaves, order
+    def __init__(self, order: Order, leaves: Sequence[Any]) -> None:
+        self.order, self.leaves = order, leaves
 
     def restored(self) -> Any:
         """What the user's function returns."""
         order = self.order
-        return order.tree.unflatten(order.restore(self.leaves))
+        return order.unflatten(order.restore(self.leaves))
 
 
 def picker(places: Sequence[int]) -> Callable[[Any], tuple[Any, ...]]:
@@ -85,11 +86,8 @@ def _flatten_with_keys(node: Returned) -> tuple[list[tuple[_Path, Any]], Order]:
     return [(_Path(paths[leaf]), value) for leaf, value in zip(order.leaves, node.leaves, strict=True)], order
 
 
-def _unflatten(order: Order, leaves: Any) -> Returned:
-    return Returned(leaves, order)
-
-
-_jax.tree_util.register_pytree_with_keys(Returned, _flatten_with_keys, _unflatten, _flatten)
+# The class itself is its unflatten: it runs at each call.
+_jax.tree_util.register_pytree_with_keys(Returned, _flatten_with_keys, Returned, _flatten)
 
 
 def restored(result: Any) -> Any:
