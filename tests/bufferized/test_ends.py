@@ -91,4 +91,5 @@ def test_ctrl_c_keeps_what_was_finished(inspection: di.Inspection) -> None:
 def test_cancelled_before_it_began(inspection: di.Inspection) -> None:
     cancel = threading.Event()
     cancel.set()
-    assert {one.status for one in inspection.compare("mlir", cancel=cancel).variants.values()} == {"cancelled"}
+    answer = inspection.compare("mlir", cancel=cancel)
+    assert {(one.status, one.error) for one in answer.variants.values()} == {("cancelled", "Cancelled.")}

@@ -96,8 +96,7 @@ class _Variants:
         known: dict[str, Bufferized] = {}
         for name, pipeline in self.task.pipelines.items():
             if self.reference.status != "ok":
-                why = f"There is nothing to hold it to, JAX's own call failed: {self.reference.error}"
-                yield Bufferized(name, self.reference.status, why)
+                yield Bufferized(name, self.reference.status, self._no_reference())
                 continue
             try:
                 text = after_pipeline(self._fused, self.task.donation, pipeline)
@@ -107,6 +106,11 @@ class _Variants:
             if text not in known:
                 known[text] = self._variant(name, text, pipeline is not None)
             yield dataclasses.replace(known[text], name=name)
+
+    def _no_reference(self) -> str | None:
+        if self.reference.status == "cancelled":
+            return self.reference.error
+        return f"There is nothing to hold it to, JAX's own call failed: {self.reference.error}"
 
     @cached_property
     def _fused(self) -> Imported:

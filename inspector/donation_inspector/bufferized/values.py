@@ -21,10 +21,10 @@ class Bufferized:
 
     `allocations`, `frees` and `copies` are calls of the program for memory of its own (results included), to give it
     back, and to copy a buffer as a whole; `copied` the bytes of the latter. `peak` is the most bytes that the program
-    held at once of what it allocated. `reused` maps a flat argument to the flat results that came back in its buffer.
-    `seconds` is that one call. `max_error` is the largest absolute difference of an element from what JAX gives,
-    `outputs_close` whether every element is equal up to rounding. `status` is "ok" or how it ended, with the reason in
-    `error`; None is unknown.
+    held at once of what it allocated; a result that is an argument as it came takes nothing. `reused` maps a flat
+    argument to the flat results that came back in its buffer. `seconds` is that one call. `max_error` is the largest
+    absolute difference of an element from what JAX gives, `outputs_close` whether every element is equal up to
+    rounding. `status` is "ok" or how it ended, with the reason in `error`; None is unknown.
 
     `conflict` is what mlir-opt had against writing values into donated buffers right away (`eliminate-empty-tensors`):
     the variant was bufferized without it then. None where it had nothing against it. `ir` is the bufferized program.
