@@ -157,3 +157,20 @@ def test_targets_are_listed_with_their_memory() -> None:
     assert repr(listed).splitlines()[0].split() == ["target", "device", "memory", "what", "is", "done"]
     for name in ("tpu:v5e", "tpu:v6e"):
         assert inspection(8).compare(name).target.startswith(name)
+
+
+def test_the_donation_that_saves_most_on_a_tpu() -> None:
+    def returned_last(p: Any, m: Any, v: Any, g: Any) -> tuple[Any, Any, Any]:
+        updated, m, v = adam(p, m, v, g)
+        return m, v, updated
+
+    array = jax.ShapeDtypeStruct((SIDE, SIDE), jnp.float32)
+    step = di.inspect(jax.jit(returned_last, donate_argnums=(0, 1, 2)), *[array] * 4)
+    found = step.recommend("tpu:v5e", compiles=2)
+    scalars = 4096
+    assert found.target == "tpu:v5e:1x1"
+    assert found.total is not None
+    assert 4 * MATRIX <= found.total < 4 * MATRIX + scalars
+    assert found.searched == "best of 2 tried"
+    assert "not run" in repr(found)
+    assert step.recommendation is found
