@@ -37,11 +37,10 @@ def to_signless(module: ModuleOp) -> None:
 
 
 def _signless(known: Attribute) -> Attribute:
+    whatever = cast(Any, known)
     if isinstance(known, TensorType):
-        tensor = cast(Any, known)
-        element = _signless(tensor.get_element_type())
-        return tensor if element is tensor.get_element_type() else TensorType(element, tensor.shape)
-    if isinstance(known, IntegerType) and cast(Any, known).signedness.data is not Signedness.SIGNLESS:
-        made: Any = IntegerType(cast(Any, known).width.data)
-        return made
-    return known
+        element = _signless(whatever.get_element_type())
+        return whatever if element is whatever.get_element_type() else TensorType(element, whatever.shape)
+    if isinstance(known, IntegerType) and whatever.signedness.data is not Signedness.SIGNLESS:
+        return cast(Any, IntegerType(whatever.width.data))
+    return whatever
