@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
-from donation_inspector import bufferizing, compiling, outside, recommending, saved, summary, sweeping, where
+from donation_inspector import bufferizing, compiling, outside, recommending, saved, sweeping, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -470,6 +470,8 @@ class Inspection:
 
         `donation_inspector/summary.py` lists the keys; they are kept. What is unknown is None.
         """
+        from donation_inspector import summary
+
         return summary.summary(self)
 
     def widget(self) -> Any:

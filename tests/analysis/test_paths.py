@@ -21,6 +21,8 @@ def leaf(path: str, root: str = "", updates: str | None = None) -> Leaf:
         (leaf("[0]['w']", updates="params['w']"), "the updated params['w']"),
         (leaf("model.l1.kernel, updated", updates="model.l1.kernel"), "the updated model.l1.kernel"),
         (leaf("model.cache, new"), "result model.cache, new"),
+        (leaf("result[0]['w']"), "result [0]['w']"),
+        (leaf("results"), "result results"),
     ],
 )
 def test_a_result_as_a_noun(result: Leaf, expected: str) -> None:

@@ -15,7 +15,9 @@ def noun(title: str) -> str:
     argument = title.removesuffix(_UPDATED)
     if argument != title:
         return f"the updated {argument}"
-    return "the result" if title in {"", "result"} else f"result {title}"
+    # in a file JAX's own `jax.result_info` names it: "result[0]['w']"
+    place = re.sub(r"^result(?=[\[.]|$)", "", title)
+    return f"result {place}" if place else "the result"
 
 
 def argument_name(argument: Leaf) -> tuple[str, ...]:
