@@ -182,7 +182,7 @@ class _Code:
         words = {"all": everything, "all-except-first": everything - ahead, "none": frozenset[int]()}
         for word, leaves in words.items():
             if self._are(self._decided(leaves)):
-                return [line.format(word)]
+                return [*self._with_the_rest(leaves), line.format(word)]
         for word, leaves in words.items():
             if self._places(self._decided(leaves)) == {*self.pairs, *self._left_to_xla}:
                 return self._reordered(way, leaves, [line.format(word)]) or [
@@ -197,6 +197,12 @@ class _Code:
             f"# {_listed(donated)} alone, put what is kept into the first argument, as a tuple ({_listed(kept)},), and",
             f"#     {line.format('all-except-first')}",
         ]
+
+    def _with_the_rest(self, leaves: frozenset[int]) -> list[str]:
+        """What is donated with a group of arguments, and given back because no result takes it over."""
+        wanted = {whole.name for whole in self._wholes()}
+        rest = [w.name for w in self.subject.wholes if w.name not in wanted and not leaves.isdisjoint(w.leaves)]
+        return [f"# {_listed(rest)}: donated with the rest, and alive afterwards, as no result fits."] if rest else []
 
     def _of_a_file(self, wholes: Sequence[Whole]) -> list[str]:
         donated = _listed([whole.name for whole in wholes]) or "nothing"

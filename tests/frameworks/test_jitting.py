@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import pytest
 from flax import nnx
 
+import donation_inspector as di
 from donation_inspector.frameworks.jitting import call_that_jits, names_tuple
 from donation_inspector.opening import inspect
 
@@ -88,6 +89,7 @@ def test_an_nnx_step_stays_an_nnx_step(step: Any, static: tuple[int, ...]) -> No
         functools.partial(scale, n=3),
         lambda p: p,
         positional,
+        di.jit(lambda p, q: (q, p), pairs={0: 1}),
     ],
 )
 def test_nothing_is_suggested_where_no_such_line_works(fn: Any) -> None:

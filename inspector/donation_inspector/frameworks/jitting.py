@@ -7,6 +7,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from donation_inspector.donating.function import DonatingFunction
 from donation_inspector.frameworks import equinox, exported, nnx
 from donation_inspector.xla.stage import static_names
 
@@ -15,12 +16,12 @@ def call_that_jits(fn: Any) -> str | None:
     """`jax.jit(step, `, up to where `donate_argnames` goes; None where no such call does it.
 
     An NNX step keeps to `nnx.jit`, because `jax.jit` would lose what it changes in live objects, and static arguments
-    stay static. Nothing is suggested for `eqx.filter_jit`, whose donation goes by groups of arguments, for a method,
-    a partial, an object or an Exported, which no plain assignment replaces, or for positional-only arguments, which JAX
-    can't name.
+    stay static. Nothing is suggested for `eqx.filter_jit`, whose donation goes by groups of arguments, for `di.jit`,
+    whose pairs another jit would not make, for a method, a partial, an object or an Exported, which no plain assignment
+    replaces, or for positional-only arguments, which JAX can't name.
     """
     if (
-        isinstance(fn, types.MethodType)
+        isinstance(fn, types.MethodType | DonatingFunction)
         or equinox.wrapped_call(fn, (), {}) is not None
         or exported.behind(fn) is not None
     ):
