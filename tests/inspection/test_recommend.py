@@ -144,7 +144,7 @@ def test_nothing_is_compiled_twice(in_process: InProcess) -> None:
 
 
 def test_a_comparison_has_the_buffers_of_what_the_search_compiled_for_its_total() -> None:
-    step = inspection(donate=(1, 2)).with_pipeline("donate-by-live-range")
+    step = inspection().with_pipeline("donate-by-live-range")
     found = step.recommend(compiles=1)
     assert found.searched == "best of 1 tried"
     variant = step.compare().variants["pass"]
