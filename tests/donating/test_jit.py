@@ -220,6 +220,27 @@ def test_an_argument_keeps_its_pair_however_it_is_passed() -> None:
     assert taken(step, *trees()) == {2: 0, 3: 1}
 
 
+@pytest.mark.parametrize("pairs", [{"state": "[0]"}, {"state['a']": "[0]['a']"}])
+@pytest.mark.parametrize("by_keyword", [False, True])
+def test_static_arguments_that_are_equal_and_of_other_types_are_traced_for_each(pairs: Any, by_keyword: bool) -> None:
+    def scaled(state: Any, factor: Any) -> Any:
+        return {"a": state["a"] + 1, "b": state["b"]}, state["b"] * factor
+
+    step, expected = (
+        donating.jit(scaled, pairs=pairs, static_argnames="factor"),
+        jax.jit(scaled, static_argnames="factor"),
+    )
+    for factor in (2, 2.0, True, 1, 1.0):
+        given = {"factor": factor} if by_keyword else {}
+        results = [
+            fn({"a": jnp.ones(4, int), "b": jnp.ones(4, int)}, *([] if given else [factor]), **given)
+            for fn in (step, expected)
+        ]
+        assert [leaf.dtype for leaf in jax.tree.leaves(results[0])] == [
+            leaf.dtype for leaf in jax.tree.leaves(results[1])
+        ]
+
+
 @pytest.mark.parametrize("static", [{"static_argnums": 1}, {"static_argnames": "kind"}, {"static_argnames": ("kind",)}])
 @pytest.mark.parametrize("pairs", [{"p": "[0]", "q": "[1]"}, {"p['w']": "[0]['w']", "q": "[1]"}])
 def test_static_arguments_are_static_and_are_not_counted(static: Any, pairs: Any) -> None:
@@ -237,6 +258,15 @@ def test_static_arguments_are_static_and_are_not_counted(static: Any, pairs: Any
     assert same(
         step.lower(*trees(1), "two", jnp.ones(8)).compile()(*trees(1), jnp.ones(8)), step(*trees(1), "two", jnp.ones(8))
     )
+
+
+@pytest.mark.parametrize("pairs", [{"p": "[0]"}, {"p['w']": "[0]['w']"}])
+def test_a_static_argument_without_a_hash_is_refused_in_jax_words(pairs: Any) -> None:
+    step = donating.jit(lambda p, sizes: (p, len(sizes)), pairs=pairs, static_argnums=1)
+    for sizes in ((1, 2), (1, 2, 3)):
+        assert step(*trees(1), sizes)[1] == len(sizes)
+        with pytest.raises(ValueError, match="Non-hashable static arguments"):
+            step(*trees(1), [1, 2])
 
 
 def test_calls_of_other_structures_find_their_own_step() -> None:

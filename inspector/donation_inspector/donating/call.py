@@ -15,8 +15,9 @@ _jax: Any = jax
 """Public, partly untyped."""
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-Statics = tuple[tuple[tuple[int, Any], ...], tuple[tuple[str, Any], ...]]
-"""The static arguments of a call: (position, value) and (keyword, value)."""
+Statics = tuple[tuple[tuple[int, Any, type], ...], tuple[tuple[str, Any, type], ...]]
+"""The static arguments of a call: (position, value, its type) and (keyword, value, its type). 2 == 2.0, and JAX traces
+for each of them."""
 Dynamic = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -137,14 +138,15 @@ class Parameters:
         by_position = tuple(static.has(number, None, passed) for number in range(passed))
         dynamic = tuple(one for one, fixed in zip(args, by_position, strict=True) if not fixed)
         named = {name: value for name, value in kwargs.items() if name not in static.names}
-        held = tuple((number, args[number]) for number in range(passed) if by_position[number])
-        return (dynamic, named), (held, tuple(sorted(item for item in kwargs.items() if item[0] in static.names)))
+        held = tuple((number, args[number], type(args[number])) for number in range(passed) if by_position[number])
+        by_name = tuple((name, kwargs[name], type(kwargs[name])) for name in sorted(static.names & kwargs.keys()))
+        return (dynamic, named), (held, by_name)
 
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlatCall:
         """The call with these arguments, laid flat."""
         dynamic, statics = self.split(args, kwargs)
         found, tree = _jax.tree_util.tree_flatten_with_path(dynamic)
-        held = {number for number, _ in statics[0]}
+        held = {number for number, *_ in statics[0]}
         numbers = [number for number in range(len(args)) if number not in held]
         bounds: dict[tuple[int, int | str], tuple[int, int]] = {}
         for leaf, (keys, _) in enumerate(found):
@@ -181,8 +183,8 @@ class Parameters:
 
 def with_statics(dynamic: Dynamic, statics: Statics) -> Dynamic:
     """The arguments of the whole call: what `Parameters.split` took apart."""
-    args, kwargs = list(dynamic[0]), {**dynamic[1], **dict(statics[1])}
-    for number, value in statics[0]:
+    args, kwargs = list(dynamic[0]), {**dynamic[1], **{name: value for name, value, _ in statics[1]}}
+    for number, value, _ in statics[0]:
         args.insert(number, value)
     return tuple(args), kwargs
 

@@ -98,6 +98,9 @@ class DonatingFunction:
           PathError, TraceError: the pairs do not fit this call.
         """
         call = self._parameters.flat(args, kwargs)
+        if not _hashable(call.statics):
+            # JAX says which and why.
+            self._plain.trace(*args, **kwargs)
         wanted = self._ordering.wanted(call)
         paired = sorted(leaf for one in wanted for leaf in one.leaves)
         asked = frozenset(paired) if self._asked is None else call.chosen(self._asked)
@@ -120,7 +123,7 @@ class DonatingFunction:
     def _by_structure(self, *args: Any, **kwargs: Any) -> Any:
         """Where calls need several steps: that of the call's structure."""
         dynamic, statics = self._parameters.split(args, kwargs)
-        run = self._runs.get((_jax.tree.structure(dynamic), statics))
+        run = self._runs.get((_jax.tree.structure(dynamic), statics)) if _hashable(statics) else None
         if run is None:
             raise OtherStructure
         return run(*args, **kwargs)
@@ -195,6 +198,14 @@ class DonatingFunction:
 def _unplanned(*_args: Any, **_kwargs: Any) -> Any:
     """The step of a function that was not called yet."""
     raise OtherStructure
+
+
+def _hashable(statics: Statics) -> bool:
+    try:
+        hash(statics)
+    except TypeError:
+        return False
+    return True
 
 
 def _is_one(shardings: Any) -> bool:
