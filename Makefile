@@ -3,7 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# The tests measure memory and time: one thing at a time.
+# One suite at a time; within the two long ones, as many files at once as there are cores. What they measure is the memory
+# of processes of their own, which that does not change.
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -12,6 +13,7 @@ OLDEST := .venv-oldest
 CUDA := .venv-cuda
 STATIC := inspector/donation_inspector/static
 PIP := -m pip install --quiet --disable-pip-version-check --no-input
+FILES_AT_ONCE := -n auto --dist loadfile
 BUILD_BACKEND := hatchling editables
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -74,12 +76,12 @@ test-frontend: widgets/node_modules/.done ## vitest
 .PHONY: test-core
 test-core: $(VENV)/.done-dev ## pytest and filecheck
 	@scripts/mlir.sh
-	JAX_PLATFORMS=cpu python -m pytest tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
+	JAX_PLATFORMS=cpu python -m pytest $(FILES_AT_ONCE) tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
 
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
 	@scripts/mlir.sh
-	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo --ignore=tests/xla/targets --ignore=tests/inspection/test_targets.py $(ARGS)
+	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest $(FILES_AT_ONCE) -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo --ignore=tests/xla/targets --ignore=tests/inspection/test_targets.py $(ARGS)
 
 .PHONY: test-cuda
 test-cuda: $(VENV)/.done-dev $(CUDA)/.done ## programs for GPUs that are not here, by the compiler in jax's CUDA plugin
