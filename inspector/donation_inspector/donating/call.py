@@ -138,8 +138,8 @@ class Parameters:
         by_position = tuple(static.has(number, None, passed) for number in range(passed))
         dynamic = tuple(one for one, fixed in zip(args, by_position, strict=True) if not fixed)
         named = {name: value for name, value in kwargs.items() if name not in static.names}
-        held = tuple((number, args[number], type(args[number])) for number in range(passed) if by_position[number])
-        by_name = tuple((name, kwargs[name], type(kwargs[name])) for name in sorted(static.names & kwargs.keys()))
+        held = tuple((number, args[number], _type(args[number])) for number in range(passed) if by_position[number])
+        by_name = tuple((name, kwargs[name], _type(kwargs[name])) for name in sorted(static.names & kwargs.keys()))
         return (dynamic, named), (held, by_name)
 
     def flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> FlatCall:
@@ -179,6 +179,10 @@ class Parameters:
         rest = [one.name for one in self._all or () if one.kind is inspect.Parameter.VAR_KEYWORD]
         root = keyword if keyword in known else f"{rest[0] if rest else 'kwargs'}['{keyword}']"
         return Whole(root, None, keyword, first, end)
+
+
+def _type(value: object) -> type:
+    return type(value)
 
 
 def with_statics(dynamic: Dynamic, statics: Statics) -> Dynamic:
