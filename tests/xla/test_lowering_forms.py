@@ -147,14 +147,13 @@ def test_nothing_runs_and_the_function_is_traced_once() -> None:
     traces: list[Any] = []
 
     def fn(x: Any) -> Any:
-        traces.append(x)
+        traces.append(isinstance(x, jax.core.Tracer))
         jax.debug.callback(lambda _: traces.append("ran"), x)
         return x
 
     lower(fn, (X,), {})
 
-    assert len(traces) == 1
-    assert isinstance(traces[0], jax.core.Tracer)
+    assert traces == [True]
 
 
 def test_a_closed_over_reference_is_implicit() -> None:

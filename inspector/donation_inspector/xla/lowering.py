@@ -205,7 +205,7 @@ def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tupl
         *([notes.debug_nans_note(_leaves_of(signature, asked))] if asked else []),
         *([] if jaxpr is None else notes.inner_jit_notes(jaxpr, len(signature.arguments))),
         *([] if jaxpr is None else notes.effect_notes(jaxpr)),
-        *([notes.leak_note()] if staged.leaked else []),
+        *([notes.leak_note(staged.put_back)] if staged.leaked else []),
     )
 
 

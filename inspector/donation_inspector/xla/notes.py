@@ -101,13 +101,15 @@ def debug_nans_note(leaves: tuple[int, ...]) -> Note:
     )
 
 
-def leak_note() -> Note:
-    """Tracing stored traced values somewhere outside the function."""
-    return Note(
-        "leak",
-        "While it was traced, the function stored traced values outside itself (in a global, an attribute or a "
-        "container). Using them later raises UnexpectedTracerError; return them instead.",
+def leak_note(put_back: bool) -> Note:
+    """Tracing stored traced values somewhere outside the function; `put_back`: what was there is there again."""
+    what = "While it was traced, the function stored traced values outside itself (in a global, an attribute or a "
+    left = "container). Using them later raises UnexpectedTracerError; return them instead."
+    back = (
+        "container). What was there before is put back. To look at the jitted step that it calls, make its next real "
+        "call inside `with di.watch() as watched:`."
     )
+    return Note("leak", what + (back if put_back else left))
 
 
 def effect_notes(jaxpr: Any) -> Iterator[Note]:

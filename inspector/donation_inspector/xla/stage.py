@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from donation_inspector.errors import DonationInspectorError, TraceError
-from donation_inspector.xla import explain, internals
+from donation_inspector.xla import explain, internals, leaks
 from donation_inspector.xla.facts import Order
 
 Args = tuple[Any, ...]
@@ -34,7 +34,8 @@ class Stage:
     `name` is empty where a lowering alone was given.
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
-    and by number as `args[0]`, None where unknown; `leaked` tells whether traced values stayed alive outside.
+    and by number as `args[0]`, None where unknown; `leaked` tells whether traced values were
+    stored outside, and `put_back` whether what was there is again.
     `order` is the one in which JAX was given the user's flat arrays, None where that is the user's own.
     """
 
@@ -45,6 +46,7 @@ class Stage:
     said: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
     leaked: bool = False
+    put_back: bool = False
     order: Order | None = None
 
 
@@ -179,13 +181,15 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
     tracers = _tracers()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = attempt(name, getattr(jitted, "trace", None) or jitted.lower, args, kwargs, jitted)
+        with leaks.taken_out(jitted, args, kwargs) as stored:
+            made = attempt(name, getattr(jitted, "trace", None) or jitted.lower, args, kwargs, jitted)
     ready = unwrap(made)
     if ready is None:
         raise TraceError(
             f"{name} has .trace() or .lower(), but what it returns ({type(made).__name__}) holds no jax.stages.Traced "
             "or Lowered. Give the plain function or a jax.jit of it."
         )
+    left = bool(_tracers() - tracers)
     return Stage(
         name=name,
         traced=ready if isinstance(ready, jax.stages.Traced) else None,
@@ -193,7 +197,8 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
         inputs=None if inputs is None else tuple(inputs),
         said=said(caught),
         asked=asked_for(jitted),
-        leaked=bool(_tracers() - tracers),
+        leaked=stored.found or left,
+        put_back=stored.found and not left,
     )
 
 
