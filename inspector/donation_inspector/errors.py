@@ -29,8 +29,10 @@ class DeletedError(TraceError):
         self.paths, self.arrays = tuple(paths), tuple(arrays)
         named = ", ".join(self.paths[:_NAMED])
         more = f" and {len(self.paths) - _NAMED} more" if len(self.paths) > _NAMED else ""
-        what = "this array has been deleted" if len(self.paths) == 1 else "these arrays have been deleted"
-        told = ", because an earlier call donated it. Pass what that call returned" if by is None else f". {by}"
+        one = len(self.paths) == 1
+        what = "this array has been deleted" if one else "these arrays have been deleted"
+        because = f", because an earlier call donated {'it' if one else 'them'}. Pass what that call returned"
+        told = because if by is None else f". {by}"
         super().__init__(f"{named}{more}: {what}{told.removesuffix('.')}. Or give jax.ShapeDtypeStruct(shape, dtype).")
 
 
