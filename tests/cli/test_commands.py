@@ -123,7 +123,7 @@ def test_a_donation_is_recommended_with_the_lines_to_paste(
     total = stats.argument_size_in_bytes + stats.output_size_in_bytes + stats.temp_size_in_bytes
     assert (found["target"], found["baselines"]["none"]) == ("cpu", total)
     printed = capsys.readouterr().out
-    assert "\n\nRecommended on cpu (compiled; " in printed
+    assert printed.count("\n\nRecommended on cpu (compiled; ") == 1
     assert printed.endswith(f"{found['code']}\n".lstrip("\n"))
 
 

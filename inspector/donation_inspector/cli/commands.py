@@ -138,8 +138,6 @@ def _cancelled(answer: Comparison | Measurement | Bufferization) -> bool:
 
 def _report(inspection: Inspection, options: argparse.Namespace, finished: bool) -> int:
     blocks = report.blocks(inspection)
-    if inspection.recommendation is not None:
-        blocks += ["", *repr(inspection.recommendation).splitlines()]
     try:
         if options.html:
             inspection.to_html(options.html)
