@@ -260,6 +260,24 @@ def test_what_an_inner_jit_donates_is_known_by_leaf() -> None:
     assert [leaf.path for leaf in donated.arguments if leaf.ignored] == ["p['w']"]
 
 
+def test_a_whole_model_that_is_given_twice_or_donated_inside_is_told_in_short() -> None:
+    params = {f"w{i:02}": jnp.full(2, i) for i in range(20)}
+
+    @functools.partial(jax.jit, donate_argnums=(0, 1))
+    def step(params: Any, ema: Any) -> Any:
+        return jax.tree.map(lambda p: p + 1, params), jax.tree.map(lambda p, e: p + e, params, ema)
+
+    told = lower(step, (params, params), {}).warnings
+    assert [note.kind for note in told] == ["same array"] * 4
+    assert {leaf for note in told for leaf in note.leaves} == set(range(40))
+    assert str(told[2]).startswith("params['w02'] and ema['w02'] are the same array")
+    assert str(told[3]) == "So it is with 17 more arrays, the first of them params['w03'] and ema['w03']."
+
+    (inner,) = lower(lambda p, e: step(p, e), (params, jax.tree.map(jnp.copy, params)), {}).notes
+    assert " donates params['w00'], params['w01'], params['w02'] and 37 more: JAX ignores donation" in str(inner)
+    assert inner.leaves == tuple(range(40))
+
+
 def test_side_effects_are_told() -> None:
     kept: list[Any] = []
 

@@ -10,6 +10,10 @@ from typing import Any
 
 from donation_inspector.signature import Donation, Ignored, Leaf, Signature
 
+_SHOWN = 3
+_LISTED = 8
+"""A longer list is cut to the first few."""
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
@@ -64,18 +68,33 @@ def same_arrays(inputs: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
 
 def same_array_notes(signature: Signature, groups: Sequence[Sequence[int]], donated: frozenset[int]) -> Iterator[Note]:
     """Warn where an array is donated and stands at another used argument too: the call itself will fail."""
-    for group in groups:
-        used = [i for i in group if signature.arguments[i].position is not None]
-        given = [i for i in used if i in donated]
-        if len(used) < 2 or not given:
-            continue
-        paths = " and ".join(signature.arguments[i].path for i in used)
+    several = [[i for i in group if signature.arguments[i].position is not None] for group in groups]
+    refused = [used for used in several if len(used) > 1 and not donated.isdisjoint(used)]
+    told = len(refused) if len(refused) <= _SHOWN + 1 else _SHOWN
+    for used in refused[:told]:
+        given = next(i for i in used if i in donated)
         yield Note(
             "same array",
-            f"{paths} are the same array, and {signature.arguments[given[0]].path} is donated: JAX refuses the call "
-            "when it runs, because a donated buffer may be used once only. Pass a copy for one of them.",
+            f"{_together(signature, used)} are the same array, and {signature.arguments[given].path} is donated: JAX "
+            "refuses the call when it runs, because a donated buffer may be used once only. Pass a copy for one of "
+            "them.",
             tuple(used),
         )
+    if left := refused[told:]:
+        yield Note(
+            "same array",
+            f"So it is with {len(left)} more arrays, the first of them {_together(signature, left[0])}.",
+            tuple(i for used in left for i in used),
+        )
+
+
+def _together(signature: Signature, leaves: Sequence[int]) -> str:
+    return " and ".join(signature.arguments[i].path for i in leaves)
+
+
+def _first(paths: Sequence[str]) -> str:
+    """Some of a list that is as long as a model has arrays."""
+    return ", ".join(paths) if len(paths) <= _LISTED else f"{', '.join(paths[:_SHOWN])} and {len(paths) - _SHOWN} more"
 
 
 def dropped_note(signature: Signature, donated: frozenset[int]) -> Iterator[Note]:
@@ -146,7 +165,7 @@ def inner_jit_notes(jaxpr: Any, leaves: int) -> Iterator[Note]:
         times = "" if len(given) == 1 else f" ({len(given)} calls)"
         yield Note(
             "inner jit",
-            f"{name}, a jitted function called inside{times}, donates {', '.join(arguments)}: JAX ignores donation "
+            f"{name}, a jitted function called inside{times}, donates {_first(arguments)}: JAX ignores donation "
             "inside another jit. Donate at the outermost jit instead.",
             tuple(sorted({leaf for passed in given for leaf in passed})),
         )
