@@ -203,8 +203,17 @@ def test_nnx_arguments_outside_nnx_jit_are_refused(training: Training, wrapped: 
         lower(wrapped(plain_step), (training.model, training.optimizer, X, Y), {})
 
 
+def trains_a_model_outside(training: Training) -> Callable[..., Any]:
+    def training_one(x: Any, y: Any) -> Any:
+        loss, gradients = nnx.value_and_grad(lambda model: ((model(x) - y) ** 2).mean())(training.model)
+        training.optimizer.update(training.model, gradients)
+        return loss
+
+    return training_one
+
+
 @pytest.mark.parametrize("wrapped", [lambda f: f, jax.jit], ids=["plain", "jax.jit"])
-@pytest.mark.parametrize("make", [calls_the_step, changes_a_model_outside])
+@pytest.mark.parametrize("make", [calls_the_step, changes_a_model_outside, trains_a_model_outside])
 def test_a_function_that_changes_live_objects_is_refused(training: Training, make: Any, wrapped: Any) -> None:
     with pytest.raises(TraceError, match=r"changes NNX objects, but is not jitted by nnx\.jit") as raised:
         lower(wrapped(make(training)), (X, Y), {})

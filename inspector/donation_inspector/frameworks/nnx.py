@@ -125,7 +125,8 @@ def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Gene
 
 
 def _refused_by_nnx(error: TraceError) -> bool:
-    return type(error.__cause__).__name__ == "TraceContextError"
+    cause = error.__cause__
+    return type(cause).__name__ == "TraceContextError" or "from different trace level" in str(cause)
 
 
 def _name(fn: Any) -> str:
