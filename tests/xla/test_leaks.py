@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,17 +19,28 @@ step: Any = jax.jit(lambda params, x: {"w": params["w"] * x})
 params: Any = {"w": jnp.ones(3)}
 
 
+class Lazy:
+    """As a proxy of what is not there yet."""
+
+    @property
+    def __dict__(self) -> Any:
+        raise RuntimeError("nothing is bound")
+
+
 class Trainer:
     """Keeps its state in attributes and containers, as trainers do."""
 
     def __init__(self) -> None:
         self.params: Any = {"w": jnp.ones(3)}
         self.losses: list[Any] = []
+        self.window: Any = deque([0.0], maxlen=1)
+        self.lazy = Lazy()
         self.state: dict[str, Any] = {"count": jnp.zeros(())}
 
     def train_one(self, x: Any) -> Any:
         self.params = step(self.params, x)
         self.losses.append(self.params["w"].sum())
+        self.window.append(self.losses[-1])
         self.state["count"] += 1
         self.state["last"] = self.losses[-1]
         self.grads = self.params
@@ -69,6 +81,7 @@ def test_a_trainer_trains_on_after_its_method_was_looked_at() -> None:
 
     assert trainer.params is before
     assert trainer.losses is losses
+    assert list(trainer.window) == [0.0]
     assert not losses
     assert trainer.state == state
     assert not hasattr(trainer, "grads")

@@ -11,7 +11,7 @@ import functools
 import types
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -56,6 +56,7 @@ class _Memory:
     dicts: list[tuple[dict[Any, Any], Mapping[Any, Any]]] = field(default_factory=list[Any])
     named: list[tuple[dict[str, Any], Mapping[str, Any]]] = field(default_factory=list[Any])
     lists: list[tuple[list[Any], list[Any]]] = field(default_factory=list[Any])
+    deques: list[tuple[deque[Any], deque[Any]]] = field(default_factory=list[Any])
     cells: list[tuple[types.CellType, Any]] = field(default_factory=list[Any])
 
     def remember(self, roots: tuple[Any, ...]) -> None:
@@ -63,9 +64,13 @@ class _Memory:
         waiting, seen = deque[Any](roots), set[int]()
         while waiting and len(seen) < _LIMIT:
             value = waiting.popleft()
-            if not isinstance(value, _ATOMS) and id(value) not in seen:
-                seen.add(id(value))
-                waiting.extend(self._parts(value))
+            if id(value) in seen:
+                continue
+            # a proxy of the caller's may answer even `isinstance` with an error
+            with suppress(Exception):
+                if not isinstance(value, _ATOMS):
+                    seen.add(id(value))
+                    waiting.extend(self._parts(value))
 
     def restore(self) -> bool:
         """Put back what holds tracers now; whether anything did."""
@@ -75,6 +80,12 @@ class _Memory:
             known = set(map(id, before))
             if any(_leaks(one) for one in _List.copy(held) if id(one) not in known):
                 _List.__setitem__(held, slice(None), before)
+                found.append(True)
+        for held, before in self.deques:
+            known = set(map(id, before))
+            if any(_leaks(one) for one in held.copy() if id(one) not in known):
+                held.clear()
+                held.extend(before)
                 found.append(True)
         for cell, before in self.cells:
             if _content(cell) is not before and _leaks(_content(cell)):
@@ -94,6 +105,11 @@ class _Memory:
             if len(items) <= _LIMIT:
                 self.lists.append((items, _List.copy(items)))
                 yield from self.lists[-1][1]
+        elif isinstance(value, deque):
+            window = cast("deque[Any]", value)
+            if len(window) <= _LIMIT:
+                self.deques.append((window, window.copy()))
+                yield from self.deques[-1][1]
         elif isinstance(value, tuple):
             yield from cast("tuple[Any, ...]", value)[:_LIMIT]
         elif isinstance(value, functools.partial):
