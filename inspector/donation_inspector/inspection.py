@@ -368,7 +368,7 @@ class Inspection:
           CompileError: as `compare`.
         """
         there = self._target(target, fits)
-        asked = {**(sizes or {}), **by_name}
+        asked = sweeping.asked(sizes, by_name)
         with reported(progress, f"XLA compiles for {there.name} at each size of {', '.join(asked)}") as report:
             return sweeping.sweep(self._subject, self._donated, asked, there, progress=report, cancel=cancel)
 

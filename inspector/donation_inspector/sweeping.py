@@ -90,6 +90,15 @@ def _variants(compiled: Mapping[str, Compiled], target: Target) -> dict[str, Var
 # ---- what is asked for
 
 
+def asked(sizes: object, by_name: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """Sizes by argument from both ways to give them. Raises TraceError."""
+    if not isinstance(sizes, Mapping | None):
+        raise TraceError(
+            f"sweep({sizes!r}): say of which argument, sweep(batch=[8, 16, 32]); a target is given as target='tpu:v5e'."
+        )
+    return {**cast("Mapping[str, Sequence[Any]]", sizes or {}), **by_name}
+
+
 def _values(sizes: Mapping[str, Sequence[Any]]) -> dict[str, list[Size]]:
     """Raises TraceError: nothing to sweep over, sizes that are none, lists of different lengths."""
     if not sizes:

@@ -222,6 +222,8 @@ def named() -> Inspection:
         ),
         ({"batch": [(8, 4)]}, PathError, r"batch is 3 arrays, and \(8, 4\) the shape of one"),
         ({"batch['scale']": [8]}, PathError, "it is a scalar"),
+        ("tpu:v5e", TraceError, r"sweep\('tpu:v5e'\): say of which argument, .* target="),
+        ([8, 16], TraceError, "say of which argument"),
         ({"batch['x']": 8}, TraceError, "is no list of sizes"),
         ({"batch['x']": "816"}, TraceError, "is no list of sizes"),
         ({"batch['x']": []}, TraceError, "has no sizes"),
