@@ -94,6 +94,12 @@ def test_a_tie_goes_to_first_in_first_out() -> None:
     assert assign(alike, [0, 1, 2], [0, 1, 2]) == {0: 0, 1: 1, 2: 2}
 
 
+def test_a_pair_that_is_left_out_does_not_count_as_out_of_order() -> None:
+    possible = {(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)}
+    rows = Levels({(a, r): Level.BEFORE if (a, r) in possible else Level.COPIED for a in range(3) for r in range(3)})
+    assert assign(rows, [0, 1, 2], [0, 1, 2]) == {0: 0, 2: 1}
+
+
 def test_what_is_forbidden_is_not_paired() -> None:
     alike = Levels({(a, r): Level.BEFORE for a in range(2) for r in range(2)})
     assert assign(alike, [0, 1], [0, 1], {(0, 0)}) == {0: 1, 1: 0}

@@ -16,11 +16,13 @@ import numpy as np
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.destination import destination_argument
+from donation_inspector.analysis.in_place import lives_in
 from donation_inspector.analysis.interference import Interference, Level
+from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.entry import read_donation, read_signature
 from donation_inspector.signature import Leaf
 
@@ -57,10 +59,11 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
     arguments, results = _leaves(func)
     unwritten, unmaterialized = _open_positions(func)
     interference = Interference(Dataflow(func))
+    inhabited = _inhabited(func)
     chosen = {
         argument: result
         for argument, result in _chosen(donation.aliases, arguments, results, unmaterialized).items()
-        if interference.level(argument, result) is not Level.COPIED
+        if interference.level(argument, result) is not Level.COPIED and (argument, result) not in inhabited
     }
 
     def pair_up(forbidden: Set[tuple[int, int]]) -> dict[int, int]:
@@ -70,7 +73,7 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
             free_results = [position for position in sorted(unmaterialized) if position not in pairs.values()]
             inputs, outputs = _classes(free_arguments, arguments, key_of), _classes(free_results, results, key_of)
             for key in inputs.keys() & outputs.keys():
-                pairs |= assign(interference, inputs[key], outputs[key], forbidden)
+                pairs |= assign(interference, inputs[key], outputs[key], forbidden | inhabited)
         return pairs
 
     pairs = without_cycle(interference, pair_up, chosen)
@@ -113,8 +116,9 @@ def assign(
     certain = 1 + pairs * max(COSTS.values())
     costs = np.array([certain if known is None else known for known in cost.values()], np.int64)
     costs = costs.reshape(len(inputs), len(outputs)) * (pairs + 1)
-    # counts pairs out of order: it can only decide between assignments that cost the same
-    costs += ~np.eye(len(inputs), len(outputs), dtype=bool)
+    # counts pairs out of order, not those that are left out: it can only decide between assignments that cost the same
+    possible = np.array([known is not None for known in cost.values()]).reshape(costs.shape)
+    costs += possible & ~np.eye(len(inputs), len(outputs), dtype=bool)
     rows, columns = cast("tuple[list[int], list[int]]", cast(Any, linear_sum_assignment)(costs))
     found = ((inputs[row], outputs[column]) for row, column in zip(rows, columns, strict=True))
     return {argument: result for argument, result in found if cost[argument, result] is not None}
@@ -163,6 +167,34 @@ def _open_positions(func: FuncOp) -> tuple[frozenset[int], frozenset[int]]:
     arguments = frozenset(position for position, argument in enumerate(func.args) if argument not in written)
     results = (n for n, value in enumerate(returned) if not isinstance(value.owner, MaterializeInDestinationOp))
     return arguments, frozenset(results)
+
+
+def _inhabited(func: FuncOp) -> frozenset[tuple[int, int]]:
+    """The pairs in which a result would be written over another one, which was written into the argument before.
+
+    Of StableHLO nothing is said: its values have no buffers yet, and XLA copies what would be overwritten.
+    """
+    terminator = func.get_return_op()
+    returned = () if terminator is None else tuple(terminator.operands)
+    homes = {value: home for value in returned if (home := _home(value)) is not value}
+    return frozenset(
+        (home.index, result)
+        for value, home in homes.items()
+        if isinstance(home, BlockArgument) and home.block is func.body.block
+        for result, other in enumerate(returned)
+        if other is not value
+    )
+
+
+def _home(value: SSAValue) -> SSAValue:
+    """What was first in the buffer in which `value` lives, or lived until it was materialized in another one."""
+    while isinstance(value, OpResult) and not operation_name(value.op).startswith(("stablehlo.", "sdy.")):
+        moved = isinstance(value.op, MaterializeInDestinationOp)
+        operand = 0 if moved else lives_in(value.op, value.index)
+        if operand is None:
+            break
+        value = value.op.operands[operand]
+    return value
 
 
 _Leaves = Mapping[int, tuple[Attribute, Leaf]]
