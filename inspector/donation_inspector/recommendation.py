@@ -43,8 +43,8 @@ class Recommendation:
 
     `total` and `baselines` ("none": nothing donated, "jax": JAX's own pairing of the same set) are XLA's totals in
     bytes a device, None where XLA made no module. `tried` counts the candidates compiled besides these two;
-    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste.
-    `more`: what a pairing would save that no JAX API makes.
+    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste, empty
+    where the total is unknown. `more`: what a pairing would save that no JAX API makes.
     """
 
     target: str

@@ -73,7 +73,7 @@ def recommend(
         exhaustive=search.exhaustive,
         searched=search.searched,
         unsafe=unsafe,
-        code=code_for(subject, best.donated, best.pairs),
+        code="" if total is None else code_for(subject, best.donated, best.pairs),
         here=target.here,
         variants=tuple(candidates.values()),
         more=more,

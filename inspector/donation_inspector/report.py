@@ -322,7 +322,7 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
     ]
     if measured and (found := inspection.recommendation) is not None:
         blocks += [f"<p>{esc(line)}</p>" for line in found.lines()]
-        blocks.append(f"<pre><code>{esc(found.code)}</code></pre>")
+        blocks.append(f"<pre><code>{esc(found.code)}</code></pre>" if found.code else "")
     if measured:
         blocks += [f"<p>{esc(line)}</p>" for line in _outside_line(inspection)]
     if measured and inspection.measurement is not None:

@@ -193,6 +193,8 @@ def test_cancelled_before_it_starts_it_keeps_what_stands_there() -> None:
     assert (found.total, dict(found.baselines), found.tried) == (None, {"none": None, "jax": None}, 0)
     assert dict(found.pairs) == {0: 0, 1: 1, 2: 2}
     assert found.searched == "not searched: cancelled"
+    # Nothing is recommended, and so is nothing to paste.
+    assert found.code == ""
     assert "not known" in repr(found)
 
 
