@@ -262,8 +262,6 @@ class Inspection:
             return self._bufferized(pipeline, fits, progress, cancel)
         several = isinstance(target, list | tuple)
         specs = cast("Sequence[str | Target | None]", target if several else (target,))
-        if "mlir" in specs:
-            raise CompileError("'mlir' is no device that XLA compiles for: ask for it alone, compare('mlir').")
         targets = [self._target(spec, fits) for spec in specs]
         there = {one.name: self._on(one.platform) for one in targets}
         jobs = [there[one.name]._job(one, pipeline) for one in targets]
@@ -497,6 +495,8 @@ class Inspection:
     # ---- targets
 
     def _target(self, spec: str | Target | None, fits: str | int | None) -> Target:
+        if spec == "mlir":
+            raise CompileError("'mlir' is no device that XLA compiles for: ask for it alone, compare('mlir').")
         target = resolve(spec, platform=self.platform, devices=self.devices)
         if fits is None:
             return target

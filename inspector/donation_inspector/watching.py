@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from donation_inspector import opening
 from donation_inspector.errors import DonationInspectorError, TraceError
@@ -50,8 +50,10 @@ def watch(name: str | None = None) -> Generator[Watched]:
     inspected as `di.inspect` would. Only calls of the thread that entered are seen, and none inside a transformation.
 
     Raises:
-      TraceError: this JAX dispatches calls in a way that is not known here.
+      TraceError: this JAX dispatches calls in a way that is not known here; a `name` that is no name.
     """
+    if not isinstance(cast(object, name), str | None):
+        raise TraceError(f"watch waits for a function by its name, as watch('train_step'); {name!r} is none.")
     catcher = _Catcher(name)
 
     def hear(call: calls.Call) -> None:

@@ -269,6 +269,12 @@ def test_a_static_argument_without_a_hash_is_refused_in_jax_words(pairs: Any) ->
             step(*trees(1), [1, 2])
 
 
+@pytest.mark.parametrize("pairs", ["p", ["p", "[0]"], 3])
+def test_pairs_that_are_no_mapping(pairs: Any) -> None:
+    with pytest.raises(TraceError, match="is no mapping of arguments to results"):
+        donating.jit(lambda p: p, pairs=pairs)
+
+
 def test_calls_of_other_structures_find_their_own_step() -> None:
     step = donating.jit(lambda p, x: jax.tree.map(lambda leaf: leaf * x, p), pairs={"p": ""})
     single = donating.jit(lambda p, x: jax.tree.map(lambda leaf: leaf * x, p), pairs={"p['w']": "['w']"})

@@ -310,3 +310,10 @@ def test_other_types_are_told_and_never_recommended(monkeypatch: pytest.MonkeyPa
 def test_numbers_that_make_no_sense(wrong: dict[str, Any]) -> None:
     with pytest.raises(di.CompileError, match=f"{next(iter(wrong))}="):
         inspection().recommend(**wrong)
+
+
+def test_what_xla_does_not_compile_for() -> None:
+    inspection = di.inspect(jax.jit(lambda a: a + 1, donate_argnums=0), jnp.ones(4))
+    for ask in (inspection.recommend, lambda target: inspection.sweep({"a": [2]}, target=target)):
+        with pytest.raises(di.CompileError, match=r"ask for it alone, compare\('mlir'\)"):
+            ask("mlir")

@@ -317,3 +317,8 @@ def test_a_jax_that_dispatches_in_another_way_is_told(monkeypatch: pytest.Monkey
 
     with pytest.raises(TraceError, match=r"di\.watch does not know how jax .* dispatches a call"), watch():
         pass
+
+
+def test_what_is_no_name_is_told_at_once() -> None:
+    with pytest.raises(TraceError, match="waits for a function by its name"), watch(jnp.sin):  # type: ignore[arg-type]
+        pass

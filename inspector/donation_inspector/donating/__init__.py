@@ -39,7 +39,8 @@ def jit(
 
     Raises, when it is called, traced or lowered:
       PathError: a path or index that the call does not have, or that `donate_*` leaves out.
-      TraceError: a pair of unequal shapes or dtypes; an argument or a result in two pairs. At once: keep_unused=False.
+      TraceError: a pair of unequal shapes or dtypes; an argument or a result in two pairs. At once:
+        keep_unused=False, and pairs that are no mapping.
     """
     choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
     given = {**options, **{name: value for name, value in choices.items() if value is not None}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import jax
@@ -32,6 +32,10 @@ class DonatingFunction:
     """
 
     def __init__(self, fn: Callable[..., Any], pairs: Pairs, options: Options) -> None:
+        if not isinstance(cast(object, pairs), Mapping):
+            raise TraceError(
+                f"pairs={pairs!r} is no mapping of arguments to results. Write it as {{\"params['w']\": \"[0]['w']\"}}."
+            )
         # Without what a jit keeps of itself in its __dict__.
         functools.update_wrapper(self, fn, updated=())
         # JAX refuses what makes no sense.
