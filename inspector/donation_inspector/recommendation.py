@@ -84,15 +84,21 @@ class Recommendation:
         where = f"on {self.target} (compiled{'' if self.here else ', not run'}; {self.searched})"
         if self.total is None:
             return f"Nothing is recommended {where}: XLA's total is not known."
-        pairs = "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
-        what = _BASELINES.get(self.name, pairs)
-        against = [
-            f"{_less(total - self.total)} {_BASELINES[name]}"
-            for name, total in self.baselines.items()
-            if name != self.name and total is not None
-        ]
-        compared = f": {', '.join(against)}" if against else ""
-        return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{compared}."
+        if self.name == "none":
+            jax = self.baselines["jax"]
+            against = "" if jax is None else f", {_less(jax - self.total)} JAX's own pairing"
+            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device{against}."
+        own = self.name == "jax"
+        what = "JAX's own pairing" if own else "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
+        save = "saves" if own or len(self.pairs) == 1 else "save"
+        none = self.baselines["none"]
+        if not self.saved or not none:
+            known = "" if self.saved is None else f", {_less(self.saved)} no donation"
+            return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{known}."
+        share = f"{format_bytes(self.saved)} of {format_bytes(none)} ({100 * self.saved / none:.0f} %)"
+        over = self.saved_over_jax
+        more = f", {format_bytes(over)} more than JAX's own pairing" if over else ""
+        return f"Recommended {where}: {what}, which {save} {share} a device{more}."
 
     def lines(self) -> list[str]:
         """The sentence, and what is to be known besides."""
@@ -100,10 +106,9 @@ class Recommendation:
         return [self.sentence, *more, *map(str, self.unsafe)]
 
     def __repr__(self) -> str:
-        return "\n".join([*self.lines(), *([self.code] if self.code else [])])
-
-
-_BASELINES = {"none": "no donation", "jax": "JAX's own pairing"}
+        one_line = self.code and not self.code.startswith("#") and "\n" not in self.code
+        code = [f"Change one line: {self.code}" if one_line else self.code] if self.code else []
+        return "\n".join([*self.lines(), *code])
 
 
 def _less(saved: int) -> str:

@@ -328,6 +328,11 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
     if measured and inspection.measurement is not None:
         blocks.append(html_table(_MEASURED_HEADER, _measured_rows(inspection)))
         blocks.append(f"<p>{esc(headline.measured_sentence(inspection.measurement))}</p>")
+    if measured and (run := inspection.bufferization) is not None:
+        blocks += [
+            html_table(run.COLUMNS, run.rows()),
+            *(f"<p>{esc(line)}</p>" for line in (run.headline, *run.notes())),
+        ]
     return f'<div class="donation-report">{"".join(blocks)}</div>'
 
 

@@ -96,11 +96,22 @@ def test_pairs_baselines_and_words() -> None:
     assert step.recommendation is found
     assert step.keep("m").recommendation is None
     assert found.sentence == (
-        f"Recommended on cpu (compiled; best of all 34): 3 pairs, {format_bytes(found.total)} a device: "
-        f"{format_bytes(found.saved)} less than no donation, {format_bytes(found.saved_over_jax)} less than JAX's own "
-        "pairing."
+        f"Recommended on cpu (compiled; best of all 34): 3 pairs, which save {format_bytes(3 * ARRAY)} of "
+        f"{format_bytes(found.baselines['none'])} ({300 * ARRAY / found.baselines['none']:.0f} %) a device, "
+        f"{format_bytes(found.saved_over_jax)} more than JAX's own pairing."
     )
     assert repr(found) in step.report()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_line_to_change_is_said_to_be_one() -> None:
+    found = inspection(lambda a, b: (a + 1, b), donate=(), count=2).recommend()
+    assert found.name == "jax"
+    assert found.sentence.endswith("a device.")
+    one_line = dataclasses.replace(found, code="step = jax.jit(step)")
+    assert repr(one_line).endswith("\nChange one line: step = jax.jit(step)")
+    several = dataclasses.replace(found, code="# as it is:\nstep = jax.jit(step)")
+    assert repr(several).endswith("\n# as it is:\nstep = jax.jit(step)")
 
 
 @pytest.mark.usefixtures("in_process")
@@ -126,7 +137,8 @@ def test_a_tie_goes_to_what_stands_there() -> None:
     assert donated.total == donated.baselines["none"] == donated.baselines["jax"] == kept.total
     assert donated.name == "jax"
     assert (kept.name, kept.donated, dict(kept.pairs)) == ("none", frozenset(), {})
-    assert kept.sentence.endswith(f"no donation, {format_bytes(kept.total)} a device: as much as JAX's own pairing.")
+    assert kept.sentence.endswith(f"no donation, {format_bytes(kept.total)} a device, as much as JAX's own pairing.")
+    assert donated.sentence.endswith(f"JAX's own pairing, {format_bytes(kept.total)} a device, as much as no donation.")
 
 
 # ---- what is compiled, and when it ends
