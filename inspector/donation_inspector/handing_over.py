@@ -166,6 +166,13 @@ class _Code:
     # ---- other frameworks
 
     def _nnx(self, way: Way, wholes: Sequence[Whole]) -> list[str]:
+        left_out = sorted(_leaves(wholes) - self.donated)
+        if left_out and self._are(self._decided(self.donated)):
+            return [
+                f"# nnx.jit donates whole arguments, and not all of one but "
+                f"{_listed([self.signature.arguments[leaf].path for leaf in left_out])}. The nearest to it here:",
+                *self._with_jit(way, wholes),
+            ]
         return [
             "# nnx.jit pairs what the step changes in its own order: these pairs cannot be told to it. A pure function",
             "# of nnx.split's state can be given to donation_inspector.jit. The nearest to them here:",

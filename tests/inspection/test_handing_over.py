@@ -236,6 +236,22 @@ def test_nnx_cannot_be_told_other_pairs() -> None:
     assert text.splitlines()[-1] == 'both = nnx.jit(both, donate_argnames=("one", "other"))'
 
 
+def test_nnx_cannot_leave_out_a_part_of_an_argument() -> None:
+    model, x = nnx.Linear(4, 4, rngs=nnx.Rngs(0)), jnp.ones(3)
+
+    @nnx.jit
+    def moved(model: nnx.Linear, x: Any) -> None:
+        model.kernel[...] += x.sum()
+        model.bias[...] += x.sum()
+
+    pairs = pairs_in(di.inspect(moved, model, x).donate("model.kernel"))
+    text = code(moved, pairs, model, x)
+    assert text.splitlines() == [
+        "# nnx.jit donates whole arguments, and not all of one but model.bias. The nearest to it here:",
+        'moved = nnx.jit(moved, donate_argnames=("model",))',
+    ]
+
+
 def test_a_file_has_no_call_and_a_saved_function_still_has_its_own(tmp_path: Any) -> None:
     inspection = di.inspect(jax.jit(adam), *TREES)
     inspection.save(tmp_path / "adam.di")
