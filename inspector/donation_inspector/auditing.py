@@ -102,6 +102,8 @@ def _buffer(array: Any) -> Hashable:
     # a typed key has no pointer, an array of several devices has many, a deleted one has none any more
     with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
         if array.nbytes and len(array.sharding.device_set) == 1:
+            # raises where its computation failed: asked for its address then, jaxlib ends the process
+            array.block_until_ready()
             return array.unsafe_buffer_pointer(), array.sharding
     return None
 

@@ -15,13 +15,15 @@ Buffer = tuple[str, int]
 def buffers(value: Any) -> Mapping[Buffer, int] | None:
     """The bytes of each of an array's buffers on this process's devices; none for an array without bytes.
 
-    Waits until the array is computed. None where there is no telling: no `jax.Array`, a deleted or traced one, or a
-    runtime that hides its addresses.
+    Waits until the array is computed. None where there is no telling: no `jax.Array`, a deleted or traced one, one whose
+    computation failed, or a runtime that hides its addresses.
     """
     if not isinstance(value, jax.Array):
         return None
     try:
         array: Any = value
+        # raises where its computation failed: asked for the address of such an array, jaxlib ends the process
+        array.block_until_ready()
         # asked for its shards, JAX makes an array of each and keeps it
         alone = len(array.sharding.device_set) == 1
         parts: list[Any] = [array] if alone else [shard.data for shard in array.addressable_shards]
