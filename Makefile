@@ -13,7 +13,7 @@ OLDEST := .venv-oldest
 CUDA := .venv-cuda
 STATIC := inspector/donation_inspector/static
 PIP := -m pip install --quiet --disable-pip-version-check --no-input
-FILES_AT_ONCE := -n auto --dist loadfile
+FILES_AT_ONCE := -n auto --dist loadfile --max-worker-restart 0
 BUILD_BACKEND := hatchling editables
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
