@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import gc
@@ -23,6 +24,7 @@ from jax.sharding import PartitionSpec as P
 import donation_inspector as di
 from donation_inspector import outside, report
 from donation_inspector.outside import LiveArray, Outside
+from donation_inspector.xla.pointers import buffers
 
 ROWS = 8  # times 4 KB
 
@@ -280,3 +282,11 @@ def test_names_are_text_in_a_notebook() -> None:
 
 def test_numpys_arrays_are_not_the_devices() -> None:
     assert look({"host": np.ones(10)}).keys() <= {None}
+
+
+def test_an_array_whose_computation_failed_has_no_address() -> None:
+    # asked for it, jaxlib ends the process
+    huge = jax.jit(lambda x: jnp.cumsum(jnp.broadcast_to(x, (1 << 20, x.size)), axis=1))
+    with contextlib.suppress(jax.errors.JaxRuntimeError):
+        failed = huge(jnp.ones(1 << 24))
+        assert buffers(failed) is None
