@@ -15,8 +15,8 @@ Buffer = tuple[str, int]
 def buffers(value: Any) -> Mapping[Buffer, int] | None:
     """The bytes of each of an array's buffers on this process's devices; none for an array without bytes.
 
-    Waits until the array is computed. None where there is no telling: no `jax.Array`, a deleted or traced one, one whose
-    computation failed, or a runtime that hides its addresses.
+    Waits until the array is computed. None where there is no telling: no `jax.Array`, a deleted or traced one, one
+    whose computation failed, or a runtime that hides its addresses.
     """
     if not isinstance(value, jax.Array):
         return None
