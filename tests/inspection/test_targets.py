@@ -127,7 +127,7 @@ def test_a_mesh_that_is_nowhere_is_laid_on_the_topology() -> None:
     assert comparison.variants["none"].memory.argument == 4 * (64 * MATRIX // 256)
     # The results' sharding is left to XLA: JAX pairs nothing, and XLA reuses the donors all the same.
     assert {one.verdict for one in comparison.arguments[:3]} == {di.Verdict.DONOR}
-    assert all("XLA reused it for result" in one.reason for one in comparison.arguments[:3])
+    assert all("XLA reused it for " in one.reason for one in comparison.arguments[:3])
     assert "on each of 256 devices" in step.report()
 
 
