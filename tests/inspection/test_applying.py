@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+import jax
+import jax.numpy as jnp
 import pytest
+from jax import export
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 from xdsl.utils.exceptions import DiagnosticException
 
+import donation_inspector as di
 from case_loader import CASE_NAMES
 from donation_inspector.errors import PassError
 from inspection.test_cases import inspect_case
 
 
-@pytest.mark.parametrize("name", ["01_adam_step", "29_exported_call"])
-def test_the_outline_shows_what_the_whole_module_shows(name: str) -> None:
-    inspection = inspect_case(name)
+def exported_called_twice() -> di.Inspection:
+    """What is called once is laid open where it is called; this stays a private function that donates."""
+    size = jax.ShapeDtypeStruct((8, 8), jnp.float32)
+    again = export.export(jax.jit(lambda state: jnp.tanh(state @ state.T), donate_argnums=0))(size)
+    return di.inspect(jax.jit(lambda state: again.call(again.call(state)), donate_argnums=0), size)
+
+
+@pytest.mark.parametrize(
+    "make", [partial(inspect_case, "01_adam_step"), exported_called_twice], ids=["adam", "exported called twice"]
+)
+def test_the_outline_shows_what_the_whole_module_shows(make: Callable[[], di.Inspection]) -> None:
+    inspection = make()
     outlined = inspection.apply()
     # A pipeline of two is run on the whole module; running the pass again changes nothing.
     whole = inspection.apply("jax-use-donated-arguments,jax-use-donated-arguments")
@@ -28,7 +43,7 @@ def test_the_outline_shows_what_the_whole_module_shows(name: str) -> None:
 
 
 def test_a_private_function_that_the_pass_rewrites_is_in_the_text() -> None:
-    applied = inspect_case("29_exported_call").apply()
+    applied = exported_called_twice().apply()
     entry, _, private = applied.after.partition("func.func private")
     assert "materialize_in_destination" in entry
     assert "materialize_in_destination" in private
