@@ -63,3 +63,15 @@ module @unknown {
   }
 }
 """
+
+
+TWO_FOR_ONE_RESULT = """
+module {
+  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 0 : i32},
+                         %arg1: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+"""A program that asks XLA for what it refuses: two arguments are to be the same result."""

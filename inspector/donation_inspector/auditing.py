@@ -5,7 +5,6 @@ Arrays are looked at, never kept. What is gone by now, and a program from a file
 
 from __future__ import annotations
 
-import contextlib
 import gc
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
@@ -15,6 +14,7 @@ from donation_inspector.analysis.replacement import find_replacements
 from donation_inspector.attribution.names import keys, read_name
 from donation_inspector.attribution.role import Role
 from donation_inspector.recommendation import Unsafe
+from donation_inspector.xla.pointers import buffers
 
 if TYPE_CHECKING:
     from donation_inspector.analysis.interference import Interference
@@ -43,7 +43,7 @@ def audit_arrays(signature: Signature, values: Sequence[Any], leaves: Set[int]) 
     }
     paths = {leaf.index: leaf.path for leaf in signature.arguments}
     found: dict[int, str] = {}
-    for key_of, reason in ((id, _SAME), (_buffer, _SHARED)):
+    for key_of, reason in ((id, _SAME), (_held, _SHARED)):
         for group in _same(given, key_of):
             for leaf in leaves & set(group) - found.keys():
                 others = " and ".join(paths[other] for other in group if other != leaf)
@@ -97,15 +97,10 @@ def _same(given: Mapping[int, Any], key_of: Callable[[Any], Hashable]) -> Iterat
     return (group for group in groups.values() if len(group) > 1)
 
 
-def _buffer(array: Any) -> Hashable:
-    """Where an array of one device begins in its memory; None where it does not say."""
-    # a typed key has no pointer, an array of several devices has many, a deleted one has none any more
-    with contextlib.suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
-        if array.nbytes and len(array.sharding.device_set) == 1:
-            # raises where its computation failed: asked for its address then, jaxlib ends the process
-            array.block_until_ready()
-            return array.unsafe_buffer_pointer(), array.sharding
-    return None
+def _held(array: Any) -> Hashable:
+    """Where an array lies, split as it is; None where it does not say."""
+    held = buffers(array)
+    return (frozenset(held), array.sharding) if held else None
 
 
 def _viewed(given: Mapping[int, Any]) -> frozenset[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,7 +11,7 @@ from typing import Any, cast
 import jax
 
 from donation_inspector.labels import type_label
-from donation_inspector.tables import aligned, html_table
+from donation_inspector.tables import told, told_html
 from donation_inspector.units import format_bytes
 from donation_inspector.variables import LIMIT, Walk, roots, user_namespace
 from donation_inspector.xla.pointers import Buffer, buffers
@@ -113,13 +112,10 @@ class Outside:
         return rows, more
 
     def __repr__(self) -> str:
-        rows, more = self._rows()
-        return "\n".join([self.sentence(), *(aligned(_HEADER, rows) if rows else []), *([more] if more else [])])
+        return told(self.sentence(), _HEADER, *self._rows())
 
     def _repr_html_(self) -> str:
-        rows, more = self._rows()
-        table = html_table(_HEADER, rows) if rows else ""
-        return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
+        return told_html(self.sentence(), _HEADER, *self._rows())
 
 
 def _variable(path: str | None) -> str:

@@ -39,3 +39,14 @@ def html_table(header: Sequence[str], rows: Rows) -> str:
 
     body = "".join(line(row, "td") for row in rows)
     return f"<table><thead>{line(header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def told(sentence: str, header: Sequence[str], rows: Rows, more: str) -> str:
+    """An answer as text: a sentence, the table where it has rows, and what was left out of it."""
+    return "\n".join([sentence, *(aligned(header, rows) if rows else []), *([more] if more else [])])
+
+
+def told_html(sentence: str, header: Sequence[str], rows: Rows, more: str) -> str:
+    """The same as HTML."""
+    left = f"<p>{html.escape(more)}</p>" if more else ""
+    return f"<p>{html.escape(sentence)}</p>{html_table(header, rows) if rows else ''}{left}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from donation_inspector.tables import aligned, html_table
+from donation_inspector.tables import told, told_html
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
@@ -73,13 +72,10 @@ class Verification:
         return rows, "" if len(ranked) <= _SHOWN else f"and {len(ranked) - _SHOWN} more"
 
     def __repr__(self) -> str:
-        rows, more = self._rows()
-        return "\n".join([self.sentence(), *(aligned(_HEADER, rows) if rows else []), *([more] if more else [])])
+        return told(self.sentence(), _HEADER, *self._rows())
 
     def _repr_html_(self) -> str:
-        rows, more = self._rows()
-        table = html_table(_HEADER, rows) if rows else ""
-        return f"<p>{html.escape(self.sentence())}</p>{table}{f'<p>{more}</p>' if more else ''}"
+        return told_html(self.sentence(), _HEADER, *self._rows())
 
 
 _OTHERS: Mapping[Outcome, str] = {"freed": "only freed", "alive": "still alive", "unknown": "unknown"}

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
+from small_programs import TWO_FOR_ONE_RESULT
 
 Steps = list[tuple[int, int, str]]
 
@@ -45,16 +46,7 @@ def test_a_cancelled_comparison_reports_and_the_next_one_goes_on() -> None:
 
 
 def test_what_xla_refuses_is_part_of_the_answer() -> None:
-    clash = """
-module {
-  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 0 : i32},
-                         %arg1: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
-    %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
-    return %0 : tensor<8xf32>
-  }
-}
-"""
-    comparison = di.inspect_ir(clash).compare()
+    comparison = di.inspect_ir(TWO_FOR_ONE_RESULT).compare()
     assert comparison.variants["none"].memory is not None
     assert comparison.variants["jax"].status == "refused"
     assert comparison.variants["jax"].error

@@ -22,6 +22,7 @@ from donation_inspector.signature import Donation
 from donation_inspector.units import format_bytes
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled
+from small_programs import TWO_FOR_ONE_RESULT
 from xla_in_process import QUICKLY, InProcess
 
 SIDE = 64
@@ -255,16 +256,7 @@ def test_a_candidate_that_xla_refuses_is_left_out(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("in_process")
 def test_a_file_whose_own_donation_is_refused() -> None:
-    clash = """
-module {
-  func.func public @main(%arg0: tensor<8xf32> {tf.aliasing_output = 0 : i32},
-                         %arg1: tensor<8xf32> {tf.aliasing_output = 0 : i32}) -> tensor<8xf32> {
-    %0 = stablehlo.add %arg0, %arg1 : tensor<8xf32>
-    return %0 : tensor<8xf32>
-  }
-}
-"""
-    found = di.inspect_ir(clash).recommend()
+    found = di.inspect_ir(TWO_FOR_ONE_RESULT).recommend()
     assert found.baselines["jax"] is None
     assert (found.total, found.baselines["none"]) == (64, 96)
     assert found.searched == "best of all 4"
