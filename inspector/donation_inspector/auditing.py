@@ -36,22 +36,39 @@ def audit_arrays(signature: Signature, values: Sequence[Any], leaves: Set[int]) 
 
     `values` has the caller's array for each position of the entry function, None where there is none any more.
     """
-    given = {
+    views = dict.fromkeys(leaves & _viewed(_given(signature, values)), _VIEWED)
+    return _certain(signature, {**views, **_shared(signature, values, leaves)})
+
+
+def audit_shared(signature: Signature, values: Sequence[Any], leaves: Set[int]) -> tuple[Unsafe, ...]:
+    """Those of these leaves whose buffers stand at another argument too; see `audit_arrays`."""
+    return _certain(signature, _shared(signature, values, leaves))
+
+
+def _given(signature: Signature, values: Sequence[Any]) -> dict[int, Any]:
+    return {
         leaf.index: values[leaf.position]
         for leaf in signature.arguments
         if leaf.position is not None and values[leaf.position] is not None
     }
+
+
+def _shared(signature: Signature, values: Sequence[Any], leaves: Set[int]) -> dict[int, str]:
     paths = {leaf.index: leaf.path for leaf in signature.arguments}
     found: dict[int, str] = {}
     for key_of, reason in ((id, _SAME), (_held, _SHARED)):
-        for group in _same(given, key_of):
+        for group in _same(_given(signature, values), key_of):
             for leaf in leaves & set(group) - found.keys():
                 others = " and ".join(paths[other] for other in group if other != leaf)
                 found[leaf] = reason.format(others)
-    for leaf in sorted(leaves & _viewed(given) - found.keys()):
-        found[leaf] = _VIEWED
+    return found
+
+
+def _certain(signature: Signature, reasons: Mapping[int, str]) -> tuple[Unsafe, ...]:
     return tuple(
-        Unsafe(leaf.path, found[leaf.index], True, (leaf.index,)) for leaf in signature.arguments if leaf.index in found
+        Unsafe(leaf.path, reasons[leaf.index], True, (leaf.index,))
+        for leaf in signature.arguments
+        if leaf.index in reasons
     )
 
 

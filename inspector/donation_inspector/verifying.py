@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from donation_inspector.analysis.donation import Argument, Verdict
+from donation_inspector.auditing import audit_shared
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import equinox, naming, nnx_names
 from donation_inspector.host_memory import HostMemory
@@ -46,13 +47,14 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
 
     Raises:
       TraceError: as `inspect`; or there is nothing to call: a `jax.stages` object, a `jax.ShapeDtypeStruct` among the
-        arguments.
+        arguments; or the call would end this process: on several devices, a donated array that is given twice.
     """
     origin = FromFunction(step, args, kwargs)
     subject = Subject(origin)
     inspection = Inspection(subject)
     inputs = _inputs(inspection, origin, args, kwargs)
     _refuse_what_cannot_run(step, inspection, inputs, args, kwargs)
+    _refuse_what_ends_the_process(inspection, subject)
     asked = [
         _Asked(argument, leaf.ignored, value, buffers(value), origin.moved(argument.index, value))
         for argument, leaf, value in zip(inspection.arguments, subject.signature.arguments, inputs, strict=True)
@@ -102,6 +104,19 @@ def _refuse_what_cannot_run(
         raise TraceError(
             f"{inspection.name} cannot be called: {', '.join(shapes[:4])}{more}: jax.ShapeDtypeStruct, a shape without "
             "an array. verify makes the real call: pass arrays, or use inspect, which needs shapes alone."
+        )
+
+
+def _refuse_what_ends_the_process(inspection: Inspection, subject: Subject) -> None:
+    """On one device JAX raises its own error for these; over several, jaxlib 0.10.2 dies on it where 0.9.0 raised."""
+    if inspection.devices == 1:
+        return
+    shared = audit_shared(subject.signature, subject.origin.values(), inspection.donated_by_function)
+    if shared:
+        more = f" So it is with {len(shared) - 1} more." if len(shared) > 1 else ""
+        raise TraceError(
+            f"{inspection.name} is not called: {shared[0].path} is donated over {inspection.devices} devices, and "
+            f"{shared[0].reason}. Some versions of jaxlib end the whole process on such a call.{more}"
         )
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import donation_inspector as di
 from donation_inspector import compiling
@@ -61,6 +62,14 @@ def test_another_array_on_the_same_buffer_is_refused_by_jax() -> None:
     other = jnp.from_dlpack(x) if part is x else part
     assert other is not x
     assert unsafe(add, x, other).keys() == {"a", "b"}
+    assert "shares its buffer with b" in unsafe(add, x, other)["a"].reason
+
+
+def test_another_array_on_the_same_buffers_of_two_devices() -> None:
+    mesh = jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,), devices=jax.devices()[:2])
+    x = jax.device_put(array(), NamedSharding(mesh, PartitionSpec("x")))
+    parts = [shard.data for shard in x.addressable_shards]
+    other = jax.make_array_from_single_device_arrays(x.shape, x.sharding, parts)
     assert "shares its buffer with b" in unsafe(add, x, other)["a"].reason
 
 
