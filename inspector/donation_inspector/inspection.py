@@ -307,13 +307,14 @@ class Inspection:
         budget: float = 60.0,
         *,
         compiles: int | None = None,
+        fits: str | int | None = None,
         progress: Progress | None = None,
         cancel: threading.Event | None = None,
     ) -> Recommendation:
         """Search the pairing of the donated arguments with results that has XLA's smallest total; nothing is run.
 
         Searched are the pairings of what is donated here, single arguments left out too; where nothing is donated, of
-        what could be (`attainable`), less what is unsafe. `target` is as for `compare`, one alone.
+        what could be (`attainable`), less what is unsafe. `target` is as for `compare`, one alone, and `fits` too.
 
         None and JAX's own pairing are always compiled. Then the others are, in child processes, the most promising
         first, for `budget` seconds, at most `compiles` of them. None: all where they are few, else until nothing gets
@@ -324,7 +325,7 @@ class Inspection:
           CompileError: as `compare`; a budget or a number of compiles that makes no sense.
           TraceError: JAX cannot lower this function for the target's platform.
         """
-        there = self._target(target, None)
+        there = self._target(target, fits)
         with reported(progress, f"XLA compiles for {there.name}: none, jax, other pairings") as report:
             found = recommending.recommend(
                 self._subject.on(there.platform),

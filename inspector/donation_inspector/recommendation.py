@@ -28,13 +28,15 @@ class Unsafe:
 class Candidate:
     """One pairing that was compiled: its name, flat argument to flat result, the leaves it donates, XLA's total.
 
-    `total` is in bytes a device, None where XLA made no module of it.
+    `total` is in bytes a device, None where XLA made no module of it; `fits` tells whether a device has that memory,
+    None where that is unknown.
     """
 
     name: str
     pairs: Mapping[int, int]
     donated: frozenset[int]
     total: int | None
+    fits: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Recommendation:
     `total` and `baselines` ("none": nothing donated, "jax": JAX's own pairing of the same set) are XLA's totals in
     bytes a device, None where XLA made no module. `tried` counts the candidates compiled besides these two;
     `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste, empty
-    where the total is unknown. `more`: what a pairing would save that no JAX API makes.
+    where the total is unknown. `capacity`: bytes that one device has for a program, None where that is unknown.
+    `more`: what a pairing would save that no JAX API makes.
     """
 
     target: str
@@ -60,6 +63,7 @@ class Recommendation:
     here: bool
     variants: tuple[Candidate, ...] = field(repr=False)
     """Everything that was compiled, none and jax first, then in the order in which it was tried."""
+    capacity: int | None = None
     more: str | None = None
     name: str = "jax"
     """Which of the variants it is."""
@@ -79,26 +83,49 @@ class Recommendation:
         return None if against is None or self.total is None else against - self.total
 
     @property
+    def fits(self) -> bool | None:
+        """Whether a device has the memory for what is recommended; None where that is unknown."""
+        return self._fits(self.name)
+
+    def _fits(self, name: str) -> bool | None:
+        return next((one.fits for one in self.variants if one.name == name), None)
+
+    @property
     def sentence(self) -> str:
-        """What it takes against the baselines, and what the search did."""
+        """What it takes against the baselines, what the search did, and whether it fits."""
+        return f"{self._found()}{self._place()}."
+
+    def _place(self) -> str:
+        """Whether a device has the memory for it, and what donation has to do with that."""
+        if self.fits is None:
+            return ""
+        capacity = f"{format_bytes(self.capacity)} of a device"
+        if not self.fits:
+            over = (self.total or 0) - (self.capacity or 0)
+            return f"; it does not fit: {f'{format_bytes(over)} over' if over > 0 else 'too large for'} the {capacity}"
+        if self.name != "jax" and self._fits("jax") is False:
+            return f"; it fits the {capacity}, and JAX's own pairing does not"
+        return f"; it fits the {capacity}{', and only with donation' if self._fits('none') is False else ''}"
+
+    def _found(self) -> str:
         where = f"on {self.target} (compiled{'' if self.here else ', not run'}; {self.searched})"
         if self.total is None:
-            return f"Nothing is recommended {where}: XLA's total is not known."
+            return f"Nothing is recommended {where}: XLA's total is not known"
         if self.name == "none":
             jax = self.baselines["jax"]
             against = "" if jax is None else f", {_less(jax - self.total)} JAX's own pairing"
-            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device{against}."
+            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device{against}"
         own = self.name == "jax"
         what = "JAX's own pairing" if own else "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
         save = "saves" if own or len(self.pairs) == 1 else "save"
         none = self.baselines["none"]
         if not self.saved or not none:
             known = "" if self.saved is None else f", {_less(self.saved)} no donation"
-            return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{known}."
+            return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{known}"
         share = f"{format_bytes(self.saved)} of {format_bytes(none)} ({100 * self.saved / none:.0f} %)"
         over = self.saved_over_jax
         more = f", {format_bytes(over)} more than JAX's own pairing" if over else ""
-        return f"Recommended {where}: {what}, which {save} {share} a device{more}."
+        return f"Recommended {where}: {what}, which {save} {share} a device{more}"
 
     def lines(self) -> list[str]:
         """The sentence, and what is to be known besides."""

@@ -76,6 +76,7 @@ def recommend(
         code="" if total is None else code_for(subject, best.donated, best.pairs),
         here=target.here,
         variants=tuple(candidates.values()),
+        capacity=search.capacity,
         more=more,
         name=best.name,
     )
@@ -194,4 +195,4 @@ class _Names:
             arguments[a]: results[r] for a, r in sorted(donation.aliases.items()) if a in arguments and r in results
         }
         donated = frozenset(arguments[position] for position in donation.positions if position in arguments)
-        return Candidate(name, pairs, donated, search.total(donation))
+        return Candidate(name, pairs, donated, search.total(donation), search.fits(donation))

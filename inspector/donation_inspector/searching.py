@@ -84,6 +84,20 @@ class Search:
         result = known(self._subject, donation, self._target)
         return None if result is None or result.memory is None else result.memory.total
 
+    def fits(self, donation: Donation) -> bool | None:
+        """Whether a device has the memory for it; None where its total or the capacity is unknown."""
+        result, capacity = known(self._subject, donation, self._target), self.capacity
+        if result is not None and result.status == "does not fit":
+            return False
+        return None if result is None or result.memory is None or not capacity else result.memory.total <= capacity
+
+    @property
+    def capacity(self) -> int | None:
+        """Bytes that one device of the target has for a program, as asked for or as XLA says; None where unknown."""
+        results = (known(self._subject, donation, self._target) for donation in (self.jax, NOTHING))
+        said = (result.capacity for result in results if result is not None)
+        return self._target.capacity or next(filter(None, said), None)
+
     @property
     def size(self) -> int:
         """How many different donations there are in all, none and JAX's own among them."""

@@ -112,11 +112,11 @@ def _refuse_what_ends_the_process(inspection: Inspection, subject: Subject) -> N
     if inspection.devices == 1:
         return
     shared = audit_shared(subject.signature, subject.origin.values(), inspection.donated_by_function)
-    if shared:
+    for first in shared[:1]:
         more = f" So it is with {len(shared) - 1} more." if len(shared) > 1 else ""
         raise TraceError(
-            f"{inspection.name} is not called: {shared[0].path} is donated over {inspection.devices} devices, and "
-            f"{shared[0].reason}. Some versions of jaxlib end the whole process on such a call.{more}"
+            f"{inspection.name} is not called: {first.path} is donated over {inspection.devices} devices, and "
+            f"{first.reason}. Some versions of jaxlib end the whole process on such a call.{more}"
         )
 
 

@@ -116,6 +116,23 @@ def test_a_line_to_change_is_said_to_be_one() -> None:
 
 
 @pytest.mark.usefixtures("in_process")
+def test_whether_it_fits_and_what_donation_has_to_do_with_that() -> None:
+    step = inspection()
+    unknown = step.recommend()
+    best, (none, jax) = unknown.total, (unknown.baselines[name] for name in ("none", "jax"))
+    assert best < jax < none
+    assert (unknown.capacity, unknown.fits) == (None, None)
+    said = {fits: step.recommend(fits=fits).sentence.rpartition("; ")[2] for fits in (best - 24, best, jax, none)}
+    assert said == {
+        best - 24: f"it does not fit: {format_bytes(24)} over the {format_bytes(best - 24)} of a device.",
+        best: f"it fits the {format_bytes(best)} of a device, and JAX's own pairing does not.",
+        jax: f"it fits the {format_bytes(jax)} of a device, and only with donation.",
+        none: f"it fits the {format_bytes(none)} of a device.",
+    }
+    assert (step.recommendation.capacity, step.recommendation.fits) == (none, True)
+
+
+@pytest.mark.usefixtures("in_process")
 def test_some_leaves_donated_are_searched_alone() -> None:
     found = inspection(donate=(1, 2)).recommend()
     assert found.donated <= {1, 2}

@@ -287,7 +287,7 @@ def test_the_same_array_twice_over_several_devices_is_not_called() -> None:
     x = jax.device_put(ones(), split())
     other = jax.make_array_from_single_device_arrays(x.shape, x.sharding, [one.data for one in x.addressable_shards])
     for y in (x, other):
-        with pytest.raises(TraceError, match="is not called: x is donated over 4 devices, and it .* y: "):
+        with pytest.raises(TraceError, match=r"is not called: x is donated over 4 devices, and it .* y: "):
             di.verify(add, x, y)
     assert not x.is_deleted()
     assert di.verify(add, x, jax.device_put(ones(), split())).outcomes == {"x": "reused"}

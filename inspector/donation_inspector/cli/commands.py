@@ -35,7 +35,7 @@ def inspect(options: argparse.Namespace) -> int:
     if finished and MLIR in asked:
         finished = _bufferize(inspection)
     if finished and options.recommend is not None:
-        _recommend(inspection, devices[0] if devices else None, options.recommend)
+        _recommend(inspection, devices[0] if devices else None, options.recommend, options.fits)
     return _report(inspection, options, finished)
 
 
@@ -117,10 +117,10 @@ def _bufferize(inspection: Inspection) -> bool:
         return False
 
 
-def _recommend(inspection: Inspection, target: str | None, budget: float) -> None:
+def _recommend(inspection: Inspection, target: str | None, budget: float, fits: str | None) -> None:
     """Search for so many seconds; Ctrl-C ends the search, and what was found by then is the answer."""
     with terminal.progress("XLA compiles other pairings") as progress:
-        inspection.recommend(target, budget, progress=progress)
+        inspection.recommend(target, budget, fits=fits, progress=progress)
 
 
 def _measure(inspection: Inspection, runs: int, timeout: float) -> bool:
