@@ -241,6 +241,15 @@ def test_a_call_that_failed_once_is_not_taken_for_the_one_that_donated(notebook:
     )
 
 
+def test_a_cell_that_failed_comes_after_one_that_did_not(notebook: Notebook, capsys: Any) -> None:
+    assert notebook.run("step(params, undefined)")
+    for cell in ("step(params, x)", "step(params, x)"):
+        notebook.run(cell)
+    capsys.readouterr()
+    notebook.donation()
+    assert "params was most likely donated to step by the call in cell [3], line 1" in capsys.readouterr().out
+
+
 def test_after_a_refusal_the_first_error_is_still_looked_at(notebook: Notebook) -> None:
     notebook.run("step(params, x)")
     notebook.run("step(params, x)")

@@ -18,12 +18,16 @@ from donation_inspector.frameworks import donates, shapes
 
 @dataclass(frozen=True)
 class Source:
-    """Code that was run: `place` is "cell [4]" or a file's name, `scope` what its names are bound to."""
+    """Code that was run: `place` is "cell [4]" or a file's name, `scope` what its names are bound to.
+
+    `failed` tells that it ended with an exception, so that not all of it may have run.
+    """
 
     place: str
     code: str
     tree: ast.Module
     scope: Mapping[str, Any]
+    failed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +58,10 @@ class DonatingCall:
         return ast.unparse(self.node.func)
 
 
-def parsed(place: str, code: str, scope: Mapping[str, Any]) -> Source | None:
+def parsed(place: str, code: str, scope: Mapping[str, Any], *, failed: bool = False) -> Source | None:
     """Code as a `Source`; None where it is no Python."""
     try:
-        return Source(place, code, ast.parse(code), scope)
+        return Source(place, code, ast.parse(code), scope, failed)
     except (SyntaxError, ValueError):
         return None
 
@@ -69,8 +73,14 @@ def notebook() -> list[Source]:
     if shell is None:
         return []
     scope: dict[str, Any] = shell.user_ns
-    cells = enumerate(scope.get("In", ()))
-    return [one for number, code in cells if code and (one := parsed(f"cell [{number}]", code, scope)) is not None]
+    # IPython 8 does not keep which cells failed
+    failed: Mapping[int, Any] = getattr(shell.history_manager, "exceptions", {})
+    sources = (
+        parsed(f"cell [{number}]", code, scope, failed=number in failed)
+        for number, code in enumerate(scope.get("In", ()))
+        if code
+    )
+    return [one for one in sources if one is not None]
 
 
 def donating(sources: Iterable[Source], gone: Sequence[Any]) -> list[DonatingCall]:
@@ -95,11 +105,16 @@ def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None
     # a call that failed has donated nothing, and outside of loops and functions it ran only then
     holding = [call for call in calls if call.gone and (call.again or call.node is not failed)]
     since, bound = _since_bound(holding, sources, failed)
+
+    def runs(call: DonatingCall) -> bool:
+        # of what failed, all runs that stands before the call that did
+        return call.always and (not call.source.failed or failed in ast.walk(call.source.tree))
+
     if since:
         # one that came later would itself have failed
-        call = min(since, key=lambda one: (one.node is failed, not one.always))
+        call = min(since, key=lambda one: (one.node is failed, not runs(one)))
         # a call in a function or a loop may not have run at all, unless what it passes was bound right before it
-        ran = call.always or (call.node is failed and bound is call.source)
+        ran = runs(call) or (call.node is failed and bound is call.source)
         sure = bound is not None and len(since) == 1 and ran and len(call.gone) == len(gone)
         where = "by this same call, when it ran before" if call.node is failed else f"by the call in {call.place}"
         how = "" if sure else "most likely "
