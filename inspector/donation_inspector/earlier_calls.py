@@ -108,7 +108,7 @@ def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None
 
     def runs(call: DonatingCall) -> bool:
         # of what failed, all runs that stands before the call that did
-        return call.always and (not call.source.failed or failed in ast.walk(call.source.tree))
+        return call.always and (not call.source.failed or _stands_in(failed, call.source))
 
     if since:
         # one that came later would itself have failed
@@ -131,6 +131,10 @@ def find(gone: Sequence[Any], sources: Sequence[Source], failed: ast.Call | None
     return Finding(None, f"Which call donated it is not known. Calls here that donate: {'; '.join(listed[-3:])}.")
 
 
+def _stands_in(node: ast.AST | None, source: Source) -> bool:
+    return node is not None and node in ast.walk(source.tree)
+
+
 def _since_bound(
     calls: Sequence[DonatingCall], sources: Sequence[Source], failed: ast.Call | None
 ) -> tuple[list[DonatingCall], Source | None]:
@@ -143,7 +147,7 @@ def _since_bound(
     def at(source: Source, node: ast.expr) -> tuple[int, int, int]:
         return order[id(source)], node.lineno, node.col_offset
 
-    ends = [at(one, failed) for one in sources if failed is not None and failed in ast.walk(one.tree)]
+    ends = [at(one, failed) for one in sources if failed is not None and _stands_in(failed, one)]
     end = ends[0] if ends else (len(sources), 0, 0)
     roots = {one.partition("[")[0].partition(".")[0] for call in calls for one in call.given}
     bound = [
