@@ -440,3 +440,16 @@ def test_a_pair_of_another_dtype_and_one_that_is_not_donated() -> None:
         donating.jit(adam, pairs=ADAM, nonsense=1)
     with pytest.raises(TraceError, match="pairs and keep_unused=False do not go together"):
         donating.jit(adam, pairs=ADAM, keep_unused=False)
+
+
+def test_a_call_that_the_function_does_not_take_is_refused_as_by_jax() -> None:
+    def step(p: Any, x: Any) -> Any:
+        return x, p
+
+    made = donating.jit(step, pairs={"x": "[0]"})
+    for args, kwargs in (((1.0,), {}), ((1.0,), {"y": 2.0}), ((1.0, 2.0, 3.0), {})):
+        with pytest.raises(TypeError) as own:
+            jax.jit(step)(*args, **kwargs)
+        with pytest.raises(TypeError) as ours:
+            made(*args, **kwargs)
+        assert str(ours.value) == str(own.value)

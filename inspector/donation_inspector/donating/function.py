@@ -11,7 +11,7 @@ import jax
 
 from donation_inspector.donating.call import Chosen, FlatCall, Parameters, Statics
 from donation_inspector.donating.ordering import Ordering, OtherStructure
-from donation_inspector.donating.pairs import Pairs
+from donation_inspector.donating.pairs import Pairs, Wanted
 from donation_inspector.donating.returned import Order, Returned, restored
 from donation_inspector.donating.staged import Staged
 from donation_inspector.donating.steps import SplitStep, Step, WholeStep
@@ -105,7 +105,7 @@ class DonatingFunction:
         if not _hashable(call.statics):
             # JAX says which and why.
             self._plain.trace(*args, **kwargs)
-        wanted = self._ordering.wanted(call)
+        wanted = self._wanted(call, args, kwargs)
         paired = sorted(leaf for one in wanted for leaf in one.leaves)
         asked = frozenset(paired) if self._asked is None else call.chosen(self._asked)
         self._refuse_kept([call.paths[leaf] for leaf in paired if leaf not in asked])
@@ -123,6 +123,16 @@ class DonatingFunction:
         self._runs[call.tree, call.statics] = step.call
         self._run = step.call if len(set(self._runs.values())) == 1 else self._by_structure
         return step
+
+    def _wanted(self, call: FlatCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Wanted]:
+        """The pairs in this call."""
+        try:
+            return self._ordering.wanted(call)
+        except PathError as error:
+            refused = error
+        # what no call of the function can be, as one without an argument that it needs, JAX refuses in its own words
+        self._plain.eval_shape(*args, **kwargs)
+        raise refused
 
     def _by_structure(self, *args: Any, **kwargs: Any) -> Any:
         """Where calls need several steps: that of the call's structure."""
