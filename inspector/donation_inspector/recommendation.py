@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -133,9 +134,15 @@ class Recommendation:
         return [self.sentence, *more, *map(str, self.unsafe)]
 
     def __repr__(self) -> str:
-        one_line = self.code and not self.code.startswith("#") and "\n" not in self.code
-        code = [f"Change one line: {self.code}" if one_line else self.code] if self.code else []
-        return "\n".join([*self.lines(), *code])
+        return "\n".join([*self.lines(), *([self._to_do()] if self.code else [])])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
+        return f"{lines}<pre>{html.escape(self._to_do())}</pre>" if self.code else lines
+
+    def _to_do(self) -> str:
+        one_line = not self.code.startswith("#") and "\n" not in self.code
+        return f"Change one line: {self.code}" if one_line else self.code
 
 
 def _less(saved: int) -> str:

@@ -111,6 +111,10 @@ def test_a_line_to_change_is_said_to_be_one() -> None:
     assert found.sentence.endswith("a device.")
     one_line = dataclasses.replace(found, code="step = jax.jit(step)")
     assert repr(one_line).endswith("\nChange one line: step = jax.jit(step)")
+    assert one_line._repr_html_().endswith("a device.</p><pre>Change one line: step = jax.jit(step)</pre>")
+    hostile = dataclasses.replace(found, target="<b>", code="<script>")._repr_html_()
+    assert "<script>" not in hostile
+    assert "<b>" not in hostile
     several = dataclasses.replace(found, code="# as it is:\nstep = jax.jit(step)")
     assert repr(several).endswith("\n# as it is:\nstep = jax.jit(step)")
 
