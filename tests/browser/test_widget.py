@@ -80,6 +80,33 @@ def test_toggle_compare_measure(open_notebook: OpenNotebook) -> None:
     assert notebook.errors == []
 
 
+def test_a_real_call_and_one_that_failed(open_notebook: OpenNotebook) -> None:
+    jitted = (
+        "import numpy as np, donation_inspector as di\n"
+        "jitted = jax.jit(step, donate_argnums=(0, 1))\n"
+        "params, moments = {'w': w + 0}, {'m': w + 1, 'v': w + 2}\n"
+        "view = np.asarray(params['w'])\n"
+        "found = di.verify(jitted, params, moments, arguments[2])"
+    )
+    given = "state = {'m': w + 1, 'v': w + 2}\njitted({'w': w + 0}, state, arguments[2])"
+    again = "jitted(found.result[0], state, arguments[2])"
+    notebook = open_notebook(SETUP, jitted, "found.inspection", given, again, "%donation")
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    table = (widget := _show(notebook, 2)).locator(".di-arguments")
+    expect(table).to_contain_text("2 of 3 donated arguments were reused in your call")
+    expect(table.get_by_text("reused in your call", exact=True)).to_be_visible()
+    expect(_by(table, "tree")).to_contain_text("still alive")
+    _by(widget, "donate-moments").uncheck()
+    expect(table.get_by_text("reused in your call", exact=True)).to_be_hidden()
+
+    notebook.run_cell(3)
+    notebook.run_cell(4)
+    expect(notebook.outputs(4)).to_contain_text("deleted")
+    expect(_by(_show(notebook, 5), "headline")).to_contain_text("3.1 MB of 3.1 MB donated")
+    expect(notebook.outputs(5)).to_contain_text("state was donated to jitted by the call in cell [4], line 2")
+
+
 def test_cancel_and_errors_leave_it_usable(open_notebook: OpenNotebook) -> None:
     slow = """
 %load_ext donation_inspector
