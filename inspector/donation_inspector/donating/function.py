@@ -103,8 +103,8 @@ class DonatingFunction:
         """
         call = self._parameters.flat(args, kwargs)
         if not _hashable(call.statics):
-            # JAX says which and why.
-            self._plain.trace(*args, **kwargs)
+            # JAX says which and why; before 0.10 a call alone does, which looks for what it has compiled
+            self._plain(*args, **kwargs)
         wanted = self._wanted(call, args, kwargs)
         paired = sorted(leaf for one in wanted for leaf in one.leaves)
         asked = frozenset(paired) if self._asked is None else call.chosen(self._asked)
