@@ -182,6 +182,26 @@ def test_allocations_and_copies_where_they_can_be_counted(tmp_path: pathlib.Path
     assert answer.complete
 
 
+def test_an_operation_that_jaxlib_does_not_know_is_a_row_like_the_others(tmp_path: pathlib.Path) -> None:
+    """jaxlib's passes end the process where a region of one uses a value that they replace."""
+    (tmp_path / "add.mlir").write_text(ADD)
+    (tmp_path / "region.mlir").write_text(
+        """func.func @main(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<4xf32>, tensor<4xf32>) {
+          %0 = "acme.twice"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+          %1 = "acme.map"(%0) ({
+            %2 = "acme.twice"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+            "acme.yield"(%2) : (tensor<4xf32>) -> ()
+          }) : (tensor<4xf32>) -> tensor<4xf32>
+          func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
+        }"""
+    )
+    answer = corpus.run(tmp_path, ["donate-by-live-range"], compile=False, bufferize=True, progress=silent)
+    add, region = answer.rows
+    assert add.copies == 0
+    assert region.refused is None
+    assert "no linalg for acme.map, acme.twice, acme.yield: jaxlib does not know" in (region.not_run or "")
+
+
 def test_without_mlirs_tools_the_table_says_how_to_get_them(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from donation_inspector.answers import Applied
 from donation_inspector.errors import PassError
-from donation_inspector.ir.exporter import to_jaxlib
+from donation_inspector.ir.exporter import to_jaxlib, why_invalid
 from donation_inspector.ir.text import Text, diff, donated, materialized, pretty
 from donation_inspector.passes.effect import Effect
 from donation_inspector.passes.hazards import UPSTREAM, diagnose
@@ -77,7 +77,11 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
 
 def _whole(subject: Subject, donation: Donation, pipeline: str | Sequence[ModulePass]) -> tuple[Text, Effect]:
     module, effect = apply_pipeline(subject.imported.module, donation, pipeline)
-    return pretty(to_jaxlib(subject.imported, module)), effect
+    made = to_jaxlib(subject.imported, module)
+    why = why_invalid(made)
+    if why is not None:
+        raise PassError(f"The pipeline '{pipeline_name(pipeline)}' left a module that MLIR does not take: {why}.")
+    return pretty(made), effect
 
 
 def _by_leaf(subject: Subject, pairs: Sequence[tuple[int, int]]) -> Mapping[int, int]:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 from xdsl.utils.exceptions import DiagnosticException
@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import DiagnosticException
 import donation_inspector as di
 from case_loader import CASE_NAMES
 from donation_inspector.errors import PassError
+from donation_inspector.ir.entry import entry_function
 from inspection.test_cases import inspect_case
 
 
@@ -78,6 +79,31 @@ class Failing(ModulePass):
         raise KeyError("no such value")
 
 
+@dataclass(frozen=True)
+class Leaving(ModulePass):
+    name = "leaving"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        raise SystemExit(3)
+
+
+@dataclass(frozen=True)
+class Unattributed(ModulePass):
+    """Takes the attributes of all arguments away, or only those of one that it adds; xDSL verifies both."""
+
+    name = "unattributed"
+
+    add: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        func = entry_function(op)
+        if self.add:
+            func.body.block.insert_arg(func.body.block.args[0].type, 0)
+            func.update_function_type()
+        else:
+            func.arg_attrs = ArrayAttr([])
+
+
 @pytest.mark.parametrize("name", [name for name in CASE_NAMES if name != "31_unrolled_200_layers"])
 def test_a_pass_object_of_ones_own_runs_on_every_case(name: str) -> None:
     inspection = inspect_case(name)
@@ -94,6 +120,7 @@ def test_a_pass_object_of_ones_own_runs_on_every_case(name: str) -> None:
     [
         (Refusing(), "The pass 'refusing' failed: 1 functions and no plan"),
         (Failing(), "The pass 'failing' failed: KeyError: 'no such value'"),
+        (Leaving(), "The pass 'leaving' failed: SystemExit: 3"),
     ],
 )
 def test_a_pass_that_raises_is_one_clear_error_and_harms_nothing(failing: ModulePass, message: str) -> None:
@@ -106,3 +133,13 @@ def test_a_pass_that_raises_is_one_clear_error_and_harms_nothing(failing: Module
         inspection.apply([JaxUseDonatedArguments(), failing])
     assert str(raised.value) == message
     assert inspection.apply().after == before
+
+
+@pytest.mark.parametrize(("add", "counts"), [(False, "got 0, but expected 2"), (True, "got 2, but expected 3")])
+def test_a_module_that_mlir_refuses_is_told_in_its_words_and_not_printed(add: bool, counts: str) -> None:
+    """MLIR's printer reads beyond the end of such attributes, and the process dies."""
+    inspection = inspect_case("04_swapped_outputs")
+    with pytest.raises(PassError, match=f"argument attribute array to have the same number .*, {counts}"):
+        inspection.apply([JaxUseDonatedArguments(), Unattributed(add)])
+    with pytest.raises(PassError, match=counts):
+        inspection.apply(Unattributed(add))

@@ -91,6 +91,32 @@ def to_jaxlib(imported: Imported, module: ModuleOp) -> ir.Module:
     return made
 
 
+def why_invalid(module: ir.Module) -> str | None:
+    """MLIR's own reason against the module, None where it verifies. What does not verify must not be printed: MLIR's
+    printer reads beyond the end of attributes that are missing, and ends the process.
+
+    Result attributes beyond the results, as `remove_matched_outputs` leaves them, are no reason: the printer reads none
+    of them.
+    """
+    kept: list[tuple[Any, ir.Attribute]] = []
+    with module.context, _unregistered_allowed(module.context):
+        for function in (op.operation for op in module.body.operations if op.operation.name == "func.func"):
+            attributes = cast(Any, function.attributes)
+            entries = reading.elements(attributes["res_attrs"]) if "res_attrs" in attributes else []
+            results = len(attributes["function_type"].value.results)
+            if len(entries) > results:
+                kept.append((attributes, attributes["res_attrs"]))
+                attributes["res_attrs"] = ir.ArrayAttr.get(entries[:results])
+        try:
+            module.operation.verify()
+        except ir.MLIRError as error:
+            return native.first_message(error)
+        finally:
+            for attributes, entries in kept:
+                attributes["res_attrs"] = entries
+    return None
+
+
 @contextmanager
 def _unregistered_allowed(context: ir.Context) -> Generator[None]:
     """The context may be the one of the user's lowering: it is left as it was."""

@@ -40,10 +40,11 @@ def to_linalg(module: ir.Module) -> str:
 
     What only arranges it is left: see `LEFT`.
 
-    Raises IRError with the operations that jaxlib's passes have no linalg for.
+    Raises IRError with the operations that jaxlib does not know, or that its passes have no linalg for.
     """
     context = _context()
     lowered = ir.Module.parse(source.bytecode(module), context=context)
+    _refuse_unknown(lowered)
     _strip_shardings(lowered)
     _run(lowered, _TO_LINALG)
     text = _generic(lowered)
@@ -55,6 +56,21 @@ def to_linalg(module: ir.Module) -> str:
             f"There is no linalg for {', '.join(left)}{named}: jaxlib's stablehlo-legalize-to-linalg leaves it."
         )
     return text
+
+
+def _refuse_unknown(module: ir.Module) -> None:
+    """On an operation that is not registered jaxlib's passes end the process, as where its region uses a value that
+    they replace."""
+    unknown: set[str] = set()
+
+    def look(operation: ir.Operation) -> ir.WalkResult:
+        if not module.context.is_registered_operation(operation.name):
+            unknown.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if unknown:
+        raise IRError(f"There is no linalg for {', '.join(sorted(unknown))}: jaxlib does not know it.")
 
 
 def leaves_more(text: str) -> bool:
@@ -82,7 +98,7 @@ def parse(text: str) -> ir.Module:
     try:
         return ir.Module.parse(text, context=_context())
     except ir.MLIRError as error:
-        raise IRError(f"jaxlib does not read this linalg: {_first(error)}.") from None
+        raise IRError(f"jaxlib does not read this linalg: {native.first_message(error)}.") from None
 
 
 def _strip_shardings(module: ir.Module) -> None:
@@ -117,9 +133,4 @@ def _run(module: ir.Module, passes: str) -> None:
         try:
             passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
         except ir.MLIRError as error:
-            raise IRError(f"jaxlib's passes do not make linalg of it: {_first(error)}.") from None
-
-
-def _first(error: ir.MLIRError) -> str:
-    told = cast(Any, error).error_diagnostics
-    return str(told[0].message).split("\n", 1)[0] if told else str(error)
+            raise IRError(f"jaxlib's passes do not make linalg of it: {native.first_message(error)}.") from None

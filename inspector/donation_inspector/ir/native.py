@@ -68,6 +68,12 @@ def entry_block(function: ir.Operation) -> ir.Block:
     return blocks[0]
 
 
+def first_message(error: ir.MLIRError) -> str:
+    """What MLIR says first, in one line, without the operation that it prints with it."""
+    told = cast(Any, error).error_diagnostics
+    return str(told[0].message if told else error).split("\n", 1)[0]
+
+
 def _blocks(function: ir.Operation) -> list[ir.Block]:
     return list(function.regions[0].blocks)
 

@@ -115,7 +115,7 @@ def _context() -> Context:
 def _run(module_pass: ModulePass, context: Context, module: ModuleOp) -> None:
     try:
         module_pass.apply(context, module)
-    except Exception as error:  # a pass is anybody's code, and its failure must not take the notebook down
+    except (Exception, SystemExit) as error:  # a pass is anybody's code: its failure must not take the notebook down
         raise PassError(f"The pass '{module_pass.name}' failed: {_told(error)}") from error
 
 
@@ -123,11 +123,11 @@ def _run_verified(module_pass: ModulePass, context: Context, module: ModuleOp) -
     _run(module_pass, context, module)
     try:
         module.verify()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PassError(f"The pass '{module_pass.name}' left a module that does not verify: {_told(error)}") from error
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     text, kind = str(error).strip(), type(error).__name__
     if not text:
         return kind
