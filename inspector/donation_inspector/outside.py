@@ -13,7 +13,7 @@ import jax
 from donation_inspector.labels import type_label
 from donation_inspector.tables import told, told_html
 from donation_inspector.units import format_bytes
-from donation_inspector.variables import LIMIT, Walk, roots, user_namespace
+from donation_inspector.variables import LIMIT, Scope, Walk, scopes
 from donation_inspector.xla.pointers import Buffer, buffers
 
 _SHOWN = 20
@@ -26,7 +26,8 @@ NO_VARIABLE = "no variable found"
 class LiveArray:
     """One array that is alive outside the call.
 
-    `path` is the variable that reaches it by the fewest steps, as `history[3]`; None where no variable was found.
+    `path` is the variable that reaches it by the fewest steps, as `history[3]` or, of another function that is under
+    way, `history[3] in train()`; None where no variable was found.
     `per_device` are its bytes by device ("cuda:0"), without those that another array here or an argument shares;
     `nbytes` is their sum.
     """
@@ -118,18 +119,21 @@ class Outside:
         return told_html(self.sentence(), _HEADER, *self._rows())
 
 
+_PATH = re.compile(r"(?P<variable>Out\[\d+\]|\w+).*?(?P<where> in (?:\S+\(\)|module \S+)(?:, kept by .*)?)?", re.DOTALL)
+
+
 def _variable(path: str | None) -> str:
     """The variable at a path's start; each of IPython's outputs is one of its own."""
     if path is None:
         return NO_VARIABLE
-    found = re.match(r"Out\[\d+\]|\w+", path)
-    return path if found is None or " in " in path else found.group()
+    found = None if path.startswith("held by ") else _PATH.fullmatch(path)
+    return path if found is None else found["variable"] + (found["where"] or "")
 
 
-def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] | None = None, gone: int = 0) -> Outside:
+def look(platform: str, arguments: Iterable[Any], named: Iterable[Scope] | None = None, gone: int = 0) -> Outside:
     """The live arrays of a platform that share no buffer with the arguments, of which `gone` are there no more.
 
-    `namespace` None is the notebook's, or the running script's.
+    `named` are the variables that they are looked for in, None for all of the user's.
     """
     try:
         live: list[Any] = cast(Any, jax).live_arrays(platform)
@@ -150,17 +154,17 @@ def look(platform: str, arguments: Iterable[Any], namespace: Mapping[str, Any] |
         if fresh:
             own.append((array, fresh))
     walk = Walk(lambda value: isinstance(value, jax.Array))
-    paths = _paths(walk, user_namespace() if namespace is None else namespace, {b for _, held in own for b in held})
+    paths = _paths(walk, scopes() if named is None else named, {b for _, held in own for b in held})
     arrays = [_described(array, held, paths) for array, held in own]
     arrays.sort(key=lambda array: (-array.nbytes, array.path is None, array.path or ""))
     return Outside(tuple(arrays), len(given), gone, complete=walk.complete, unplaced=unplaced)
 
 
-def _paths(walk: Walk, namespace: Mapping[str, Any], sought: set[Buffer]) -> Mapping[Buffer, str]:
+def _paths(walk: Walk, named: Iterable[Scope], sought: set[Buffer]) -> Mapping[Buffer, str]:
     """The first path to each buffer, until all are found."""
     paths: dict[Buffer, str] = {}
-    for group in roots(namespace):
-        for path, array in walk.through(group):
+    for where, variables in named:
+        for path, array in walk.through(variables, where):
             for buffer in buffers(array) or ():
                 paths.setdefault(buffer, path)
             if sought <= paths.keys():

@@ -1,8 +1,12 @@
-"""From Python's variables to the arrays behind them, by the names that a person would write: `history[3]`."""
+"""From Python's variables to the arrays behind them, by the names that a person would write: `history[3]`.
+
+What is not to be seen from where the user is says where it stands: `history[3] in train()`.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import types
 from collections import deque
@@ -10,12 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
+from donation_inspector.user_code import is_user_code
+
 LIMIT = 100_000
 """Objects that are looked at in one walk."""
 
 _ATOMS = (bool, int, float, complex, str, bytes, bytearray, type(None), type, types.ModuleType, type(Ellipsis))
 _IPYTHONS = {"In", "_ih", "_dh", "_oh", "exit", "quit", "get_ipython", "open"}
 """What IPython puts into the namespace beside the user's names; `_oh` is `Out`."""
+_OURS = __name__.partition(".")[0]
+
+Scope = tuple[str, list[tuple[str, Any]]]
+"""Where variables stand, as ` in train()`, "" for what the user sees; and the variables, by name."""
 
 
 class Walk:
@@ -31,24 +41,38 @@ class Walk:
         self._seen: set[int] = set()
         self.complete = True
 
-    def through(self, roots: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-        """(path, value) of everything wanted, each once, by the shortest path."""
-        waiting = deque(roots)
+    def through(self, roots: Iterable[tuple[str, Any]], where: str = "") -> Iterator[tuple[str, Any]]:
+        """(path, value) of everything wanted, each once, by the shortest path; `where` ends each path.
+
+        What an object of ours keeps for itself is said to be held by it.
+        """
+        waiting = deque[tuple[str, str | None, Any]]((path, None, value) for path, value in roots)
         while waiting:
             if self._left == 0:
                 self.complete = False
                 return
-            path, value = waiting.popleft()
+            path, holder, value = waiting.popleft()
             if isinstance(value, _ATOMS) or id(value) in self._seen:
                 continue
             self._left -= 1
             self._seen.add(id(value))
             if self._wanted(value):
-                yield path, value
-            else:
-                parts = [(path + step, part) for step, part in islice(_parts(value), self._left + 1)]
-                self.complete = self.complete and len(parts) <= self._left
-                waiting.extend(parts)
+                yield (holder or path) + where, value
+                continue
+            parts = list(islice(_parts(value), self._left + 1))
+            self.complete = self.complete and len(parts) <= self._left
+            kept = f"held by {path} ({type(value).__name__})" if holder is None and _is_ours(value) else holder
+            waiting.extend((path + step, kept if step.startswith("._") else holder, part) for step, part in parts)
+
+
+def scopes() -> Iterator[Scope]:
+    """The user's variables, nearest first: of the functions under way, the notebook or script, other modules of theirs,
+    and what the last exception's traceback holds."""
+    yield from _of_functions_under_way()
+    namespace = user_namespace()
+    yield from of_namespace(namespace)
+    yield from _of_modules(namespace)
+    yield from _of_last_error()
 
 
 def user_namespace() -> Mapping[str, Any]:
@@ -58,25 +82,68 @@ def user_namespace() -> Mapping[str, Any]:
     return vars(sys.modules["__main__"]) if shell is None else shell.user_ns
 
 
-def roots(namespace: Mapping[str, Any]) -> Iterator[list[tuple[str, Any]]]:
-    """The namespace in the order in which names tell most: the user's, IPython's `Out`, `_` and the like, and what the
-    last exception's traceback holds."""
+def of_namespace(namespace: Mapping[str, Any]) -> Iterator[Scope]:
+    """A namespace in the order in which names tell most: the user's, IPython's `Out`, `_` and the like."""
     names = [(name, value) for name, value in list(namespace.items()) if name not in _IPYTHONS]
-    yield [(name, value) for name, value in names if not name.startswith("_") and name != "Out"]
-    yield [(name, value) for name, value in names if name == "Out"]
-    yield [(name, value) for name, value in names if name.startswith("_") and not name.startswith(("__", "_i"))]
-    yield [(name, value) for name, value in names if name in ("__", "___")]
-    yield list(_of_last_error())
+    yield "", [(name, value) for name, value in names if not name.startswith("_") and name != "Out"]
+    yield "", [(name, value) for name, value in names if name == "Out"]
+    yield "", [(name, value) for name, value in names if name.startswith("_") and not name.startswith(("__", "_i"))]
+    yield "", [(name, value) for name, value in names if name in ("__", "___")]
 
 
-def _of_last_error() -> Iterator[tuple[str, Any]]:
+def _of_functions_under_way() -> Iterator[Scope]:
+    """What the user's functions hold in variables. While a debugger traces nothing is asked: see `_locals`."""
+    frame: types.FrameType | None = inspect.currentframe() if sys.gettrace() is None else None
+    innermost = True
+    while frame is not None:
+        if is_user_code(frame.f_code.co_filename):
+            if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+                yield "" if innermost else f" in {frame.f_code.co_name}()", _locals(frame)
+            innermost = False
+        frame = frame.f_back
+
+
+def _locals(frame: types.FrameType) -> list[tuple[str, Any]]:
+    """The variables of a function under way.
+
+    Before Python 3.13 a frame keeps what it has told here until its function returns: it is made to forget, so that no
+    array stays alive for it; but not what the user holds as well, who called `locals()`. While a debugger traces, what
+    it forgets would be lost.
+    """
+    told = frame.f_locals
+    # a comprehension's own iterator has a name that is none
+    variables = [(name, value) for name, value in told.items() if name.isidentifier()]
+    if sys.version_info < (3, 13) and sys.getrefcount(told) <= _OWN_REFERENCES:
+        told.clear()
+    return variables
+
+
+_OWN_REFERENCES = 3
+"""To what a frame tells: the frame's, the variable's and the question's own."""
+
+
+def _of_modules(namespace: Mapping[str, Any]) -> Iterator[Scope]:
+    """The modules that are the user's own code, but for the one whose namespace this is."""
+    for name, module in list(sys.modules.items()):
+        file: object = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not is_user_code(file) or vars(module) is namespace:
+            continue
+        yield f" in module {name}", [(key, value) for key, value in list(vars(module).items()) if key[:2] != "__"]
+
+
+def _of_last_error() -> Iterator[Scope]:
     traceback: types.TracebackType | None = getattr(sys, "last_traceback", None)
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_name != "<module>":
-            where = f" in {frame.f_code.co_name}, kept by the last error's traceback"
-            yield from ((name + where, value) for name, value in frame.f_locals.items())
+            where = f" in {frame.f_code.co_name}(), kept by the last error's traceback"
+            yield where, list(frame.f_locals.items())
         traceback = traceback.tb_next
+
+
+def _is_ours(value: object) -> bool:
+    # what C makes may have no module
+    return str(type(value).__module__).partition(".")[0] == _OURS
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:

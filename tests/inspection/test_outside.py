@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import functools
 import gc
+import importlib
 import sys
 import types
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +26,7 @@ from jax.sharding import PartitionSpec as P
 import donation_inspector as di
 from donation_inspector import outside, report
 from donation_inspector.outside import LiveArray, Outside
+from donation_inspector.variables import of_namespace
 from donation_inspector.xla.pointers import buffers
 
 ROWS = 8  # times 4 KB
@@ -35,7 +38,7 @@ def array(rows: int = ROWS) -> jax.Array:
 
 def look(namespace: Mapping[str, Any], *arguments: Any) -> dict[str | None, int]:
     """Bytes by path, of the arrays that the namespace reaches; None for all the others together."""
-    found = outside.look("cpu", arguments, namespace)
+    found = outside.look("cpu", arguments, of_namespace(namespace))
     sizes: dict[str | None, int] = {}
     for one in found.arrays:
         sizes[one.path] = sizes.get(one.path, 0) + one.nbytes
@@ -92,7 +95,7 @@ def test_a_buffer_counts_once_and_arguments_not_at_all() -> None:
 
 def test_the_total_is_that_of_the_buffers() -> None:
     given, kept = array(), array()
-    found = outside.look("cpu", [given], {"kept": kept})
+    found = outside.look("cpu", [given], of_namespace({"kept": kept}))
     parts = {
         (shard.device, shard.data.unsafe_buffer_pointer()): shard.data.nbytes
         for one in jax.live_arrays()
@@ -115,7 +118,7 @@ def test_each_device_has_its_part() -> None:
     split, copied = (jax.device_put(array(), NamedSharding(mesh, spec)) for spec in (P("x"), P()))
     shards = [shard.data for shard in split.addressable_shards]
     look_at = {"shards": shards, "split": split, "copied": copied}
-    found = {one.path: one for one in outside.look("cpu", [], look_at).arrays}
+    found = {one.path: one for one in outside.look("cpu", [], of_namespace(look_at)).arrays}
     assert not any(path.startswith("shards[") for path in found if path)
     assert found["split"].nbytes == split.nbytes
     assert found["split"].per_device == {f"cpu:{i}": split.nbytes // 4 for i in range(4)}
@@ -130,7 +133,7 @@ def cached() -> jax.Array:
 
 def test_what_no_variable_reaches_is_said_to_be_so() -> None:
     size = cached().nbytes
-    found = outside.look("cpu", [], {"cached": cached})
+    found = outside.look("cpu", [], of_namespace({"cached": cached}))
     assert any(one.path is None and one.nbytes == size for one in found.arrays)
     assert outside.NO_VARIABLE in repr(found)
 
@@ -139,10 +142,10 @@ def test_a_huge_namespace_is_not_looked_at_to_its_end(monkeypatch: pytest.Monkey
     value = array()
     monkeypatch.setattr(outside, "Walk", functools.partial(outside.Walk, limit=100))
     for long in ([[i] for i in range(200)], list(range(200))):
-        found = outside.look("cpu", [], {"long": long, "value": [[[value]]]})
+        found = outside.look("cpu", [], of_namespace({"long": long, "value": [[[value]]]}))
         assert not found.complete
         assert "Names are from the first" in repr(found)
-    assert outside.look("cpu", [], {"value": [[[value]]]}).complete
+    assert outside.look("cpu", [], of_namespace({"value": [[[value]]]})).complete
 
 
 def test_a_ring_ends() -> None:
@@ -170,7 +173,8 @@ def test_the_last_errors_traceback_holds_arrays(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(ValueError, match="1024") as caught:
         train(array())
     monkeypatch.setattr(sys, "last_traceback", caught.value.__traceback__, raising=False)
-    assert "batch in train, kept by the last error's traceback" in look({})
+    paths = [one.path for one in outside.look("cpu", []).arrays]
+    assert "batch in train(), kept by the last error's traceback" in paths
 
 
 # ---- of an Inspection
@@ -181,56 +185,129 @@ def step(w: Any, x: Any, unread: Any) -> Any:  # noqa: ARG001
 
 
 @pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The variables of a notebook."""
-    names: dict[str, Any] = {}
-    shell = types.SimpleNamespace(user_ns=names)
+def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = types.SimpleNamespace(user_ns={})
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    return names
 
 
-def test_an_inspection_leaves_out_its_own_arguments(notebook: dict[str, Any]) -> None:
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
+    monkeypatch.setitem(sys.modules, "__main__", types.SimpleNamespace(kept=array()))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what other tests of this process keep alive, which may lie on eight devices."""
+    live = jax.live_arrays
+    others = {id(one): one for one in live()}
+    monkeypatch.setattr(jax, "live_arrays", lambda *platform: [one for one in live(*platform) if id(one) not in others])
+
+
+def variables() -> dict[str, Any]:
+    """Those of the notebook; a local of a test's, its monkeypatch too, would be another way to what is in them."""
+    return cast(Any, sys.modules["IPython"]).get_ipython().user_ns
+
+
+@pytest.mark.usefixtures("notebook")
+def test_an_inspection_leaves_out_its_own_arguments() -> None:
     # larger than what an Inspection holds of small inputs
-    notebook.update(w=array(512), x=array(), unread=array(), old=array(512))
-    inspection = di.inspect(jax.jit(step, donate_argnums=0), *(notebook[name] for name in ("w", "x", "unread")))
+    variables().update(w=array(512), x=array(), unread=array(), old=array(512))
+    inspection = di.inspect(jax.jit(step, donate_argnums=0), *(variables()[name] for name in ("w", "x", "unread")))
     paths = [one.path for one in inspection.outside.arrays]
     assert paths[0] == "old"
     assert not {"w", "x", "unread"} & set(paths)
     gc.disable()
     try:
-        gone = weakref.ref(notebook["old"])
-        del notebook["old"]
+        gone = weakref.ref(variables()["old"])
+        del variables()["old"]
         assert gone() is None
     finally:
         gc.enable()
 
 
-def test_arguments_that_are_gone_are_said_to_be(notebook: dict[str, Any]) -> None:
-    notebook.update(w=array(512), x=array(512))
-    inspection = di.inspect(step, notebook["w"], notebook["x"], jax.ShapeDtypeStruct((1,), jnp.float32))
+@pytest.mark.usefixtures("notebook")
+def test_arguments_that_are_gone_are_said_to_be() -> None:
+    variables().update(w=array(512), x=array(512))
+    inspection = di.inspect(step, variables()["w"], variables()["x"], jax.ShapeDtypeStruct((1,), jnp.float32))
     assert (inspection.outside.arguments, inspection.outside.gone) == (2, 0)
-    notebook["w"].delete()
-    del notebook["x"]
+    variables()["w"].delete()
+    del variables()["x"]
     assert (inspection.outside.arguments, inspection.outside.gone) == (0, 2)
     assert "2 arguments that are gone since" in inspection.outside.sentence()
 
 
-def test_a_script_has_the_variables_of_its_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
-    value = array()
-    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: None))
-    monkeypatch.setitem(sys.modules, "__main__", types.SimpleNamespace(kept=value))
+@pytest.mark.usefixtures("script")
+def test_a_script_has_the_variables_of_its_main_module() -> None:
     found = di.inspect(step, *[jax.ShapeDtypeStruct((2,), jnp.float32)] * 3).outside
     assert "kept" in {one.path for one in found.arrays}
 
 
-def test_the_report_tells_it_after_compare_and_a_saved_notebook_never(
-    notebook: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # what other tests of this process keep alive may lie on eight devices
-    live = jax.live_arrays
-    others = {id(one): one for one in live()}
-    monkeypatch.setattr(jax, "live_arrays", lambda *platform: [one for one in live(*platform) if id(one) not in others])
-    notebook["old"] = array(256)
+def test_the_locals_of_the_functions_under_way_are_named() -> None:
+    mine = {"deep": [array()]}
+
+    def helper(given: Any) -> dict[str | None, int]:
+        own = array(2 * ROWS)
+        return {one.path: one.nbytes for one in outside.look("cpu", [given]).arrays} | {"own": own.nbytes}
+
+    given = array()
+    again = given  # noqa: F841
+    name = "test_the_locals_of_the_functions_under_way_are_named()"
+    found = helper(given)
+    assert found["own"] == 2 * array().nbytes
+    assert found[f"mine['deep'][0] in {name}"] == mine["deep"][0].nbytes
+    assert not {f"given in {name}", "given", f"again in {name}"} & found.keys()
+    said = Outside((live(f"mine['a in b()'][0] in {name}", 10, d0=10),)).sentence()
+    assert said.endswith(f": mine in {name} 10 B.")
+
+
+def test_looking_at_locals_keeps_none_alive() -> None:
+    def train() -> tuple[list[str | None], Any]:
+        value = array()
+        paths = [one.path for one in outside.look("cpu", []).arrays]
+        gone = weakref.ref(value)
+        del value
+        return paths, gone()
+
+    gc.disable()
+    try:
+        paths, left = train()
+    finally:
+        gc.enable()
+    assert "value" in paths
+    assert left is None
+
+
+def test_what_the_user_called_locals_for_stays_theirs() -> None:
+    value = array()
+    held = locals()
+    outside.look("cpu", [])
+    assert held["value"] is value
+
+
+def test_a_module_of_the_users_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_loop.py").write_text("import jax.numpy as jnp\nhistory = [jnp.ones(999)]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_loop", raising=False)
+    importlib.import_module("my_loop")
+    try:
+        found = {one.path: one for one in outside.look("cpu", []).arrays}
+    finally:
+        del sys.modules["my_loop"]
+    assert found["history[0] in module my_loop"].nbytes == 4 * 999
+
+
+def test_what_an_inspection_keeps_is_said_to_be_held_by_it() -> None:
+    before = {"first": di.inspect(step, array(), array(), array())}  # noqa: F841
+    paths = [one.path for one in di.inspect(step, *[jax.ShapeDtypeStruct((2,), jnp.float32)] * 3).outside.arrays]
+    assert paths.count("held by before['first'] (Inspection)") == 3
+    said = Outside((live("held by before['first'] (Inspection)", 10, d0=10),)).sentence()
+    assert said.endswith(": held by before['first'] (Inspection) 10 B.")
+
+
+@pytest.mark.usefixtures("notebook", "alone")
+def test_the_report_tells_it_after_compare_and_a_saved_notebook_never() -> None:
+    variables()["old"] = array(256)
     inspection = di.inspect(step, jnp.ones(64), jnp.ones(64), 1.0)
     assert "What else fills" not in inspection.report()
     inspection.compare()
@@ -241,7 +318,7 @@ def test_the_report_tells_it_after_compare_and_a_saved_notebook_never(
 
 
 def test_a_platform_that_is_not_here_is_unknown() -> None:
-    found = outside.look("rocm", [], {})
+    found = outside.look("rocm", [])
     assert (found.known, found.total) == (False, None)
     assert "unknown" in repr(found)
 

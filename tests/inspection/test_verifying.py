@@ -134,9 +134,9 @@ def gathered() -> Case:
 
 
 NOT_REUSED = [
-    (numpy_view, "alive", "a numpy array shares its memory, case in test_where_it_is_not_reused().held['seen'][0]"),
+    (numpy_view, "alive", "a numpy array shares its memory, case.held['seen'][0]"),
     (dlpack, "alive", "something else holds its buffer"),
-    (numpys_memory, "freed", "its memory is that of a numpy array, case in test_where_it_is_not_reused().held,"),
+    (numpys_memory, "freed", "its memory is that of a numpy array, case.held,"),
     (committed_elsewhere, "alive", "it lies on cpu:0, and the call runs on cpu:1"),
     (other_sharding, "alive", "it lies on cpu:0, and the call runs on 4 devices (cpu:0 to cpu:3)"),
     (other_layout, "alive", "its dimensions lie in the order (0, 1), and the call is compiled for (1, 0)"),
