@@ -8,10 +8,11 @@ keeps its place in the program.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, UnregisteredOp
-from xdsl.ir import Attribute, Operation
+from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IndexType, IntegerType, TensorType, UnregisteredOp
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from donation_inspector.analysis.naming import operation_name
@@ -35,6 +36,8 @@ _VIEWS = re.compile(
 _MOVES = re.compile(r"broadcast_in_dim|concatenate|dynamic_slice|gather|iota|pad|reverse|slice|transpose")
 _CARRIES = frozenset({"stablehlo.while", "scf.while"})
 _CONTROL = frozenset({"while", "if", "case", "manual_computation", "named_computation"})
+_BRANCHES = frozenset({"stablehlo.if", "stablehlo.case", "scf.if", "scf.index_switch"})
+_SCALARS = (IntegerType, IndexType, AnyFloat)
 _INSERTS = frozenset({"tensor.insert_slice", "tensor.insert"})
 _ELEMENTWISE_LINALG = re.compile(
     r"linalg\.abs|linalg\.add|linalg\.copy|linalg\.div|linalg\.exp|linalg\.log|linalg\.map|linalg\.max|linalg\.min"
@@ -48,13 +51,22 @@ def is_elementwise(op: Operation) -> bool:
     if dialect in {"stablehlo", "chlo", "mhlo"}:
         return _ELEMENTWISE.fullmatch(name) is not None
     if dialect in {"arith", "math"}:
-        return bool(op.operands)
+        return bool(op.operands) and not is_choice(op)
     return name == "generic" and all(_same_index(op, operand, 0) for operand in range(_inputs(op)))
 
 
 def is_view(op: Operation) -> bool:
     """Whether the results are the operands' bytes under another type: no buffer of their own."""
     return _VIEWS.fullmatch(operation_name(op)) is not None
+
+
+def is_choice(op: Operation) -> bool:
+    """Whether the result is one of two operands as a whole: `arith.select` of tensors by one condition."""
+    return (
+        operation_name(op) == "arith.select"
+        and isinstance(op.results[0].type, TensorType)
+        and not isinstance(op.operands[0].type, TensorType)
+    )
 
 
 def lives_in(op: Operation, result: int) -> int | None:
@@ -77,13 +89,55 @@ def lives_in(op: Operation, result: int) -> int | None:
     return None
 
 
+def may_live_in(value: SSAValue) -> tuple[SSAValue, ...]:
+    """The values in whose buffers `value` may be; none for a block argument, and where it has a buffer of its own.
+
+    A choice gives one of its operands, and a branch what one of its regions yields. What a call or another operation
+    with regions gives is not known: it may be whatever that sees.
+    """
+    if not isinstance(value, OpResult) or isinstance(value.type, _SCALARS):
+        return ()
+    op = value.op
+    operand = lives_in(op, value.index)
+    if operand is not None:
+        return (op.operands[operand],)
+    if is_choice(op):
+        return tuple(op.operands[1:])
+    if operation_name(op) in _BRANCHES and all(_yields(region, value.index) for region in op.regions):
+        return _outside(op, [yielded for region in op.regions for yielded in _yields(region, value.index)])
+    if operation_name(op).endswith(".call"):
+        return tuple(op.operands)
+    if not op.regions or has_own_buffers(op):
+        return ()
+    used = (operand for region in op.regions for nested in region.walk() for operand in nested.operands)
+    return tuple(dict.fromkeys([*op.operands, *(one for one in used if not op.is_ancestor(one.owner))]))
+
+
+def _yields(region: Region, result: int) -> Sequence[SSAValue]:
+    """What a region of one block gives as that result; nothing where it is another region."""
+    last = region.block.last_op if len(region.blocks) == 1 else None
+    return () if last is None else last.operands[result : result + 1]
+
+
+def _outside(op: Operation, inside: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
+    """The values from around `op` in whose buffers those may be."""
+    seen = dict.fromkeys(inside)
+    pending = list(seen)
+    while pending:
+        value = pending.pop()
+        new = [one for one in may_live_in(value) if one not in seen] if op.is_ancestor(value.owner) else ()
+        seen.update(dict.fromkeys(new))
+        pending += new
+    return tuple(value for value in seen if not op.is_ancestor(value.owner))
+
+
 def has_own_buffers(op: Operation) -> bool:
     """Whether the operation itself writes its results, each into a buffer that could be any: no constant, no view, no
     call or branch, which gives what others have written."""
     dialect, _, name = operation_name(op).partition(".")
     if op.regions and (dialect not in PURE_DIALECTS or name in _CONTROL):
         return False
-    given = name in {"constant", "call", "empty", "materialize_in_destination", "get_tuple_element"}
+    given = is_choice(op) or name in {"constant", "call", "empty", "materialize_in_destination", "get_tuple_element"}
     return not given and all(lives_in(op, result) is None for result in range(len(op.results)))
 
 
@@ -93,6 +147,7 @@ def is_fusible(op: Operation) -> bool:
     return (
         is_elementwise(op)
         or is_view(op)
+        or is_choice(op)
         or (dialect in PURE_DIALECTS and (name == "constant" or _MOVES.fullmatch(name) is not None))
     )
 
@@ -136,7 +191,7 @@ def writes_over(op: Operation, operand: int, result: int) -> bool:
 
 def goes_along(op: Operation, operand: int, result: int) -> bool:
     """Whether `op` needs, for an element of the result, the element of the operand at the same index and no other."""
-    if is_elementwise(op) and operand < len(op.operands):
+    if (is_elementwise(op) or is_choice(op)) and operand < len(op.operands):
         return shape_dtype(op.operands[operand].type)[0] == shape_dtype(op.results[result].type)[0]
     return writes_over(op, operand, result)
 

@@ -2,19 +2,20 @@
 
 This knows nothing of live ranges and of how values were placed. It follows what `materialize_in_destination` says:
 right behind the operation that makes a value which nothing else reads, that operation writes it into the destination;
-otherwise it is copied there.
+otherwise it is copied there. A value of which it is not known in which of several buffers it is counts as in each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from donation_inspector.analysis.destination import destination_argument, is_destination
-from donation_inspector.analysis.in_place import has_own_buffers, lives_in, writes_over
+from donation_inspector.analysis.in_place import has_own_buffers, lives_in, may_live_in, writes_over
 from donation_inspector.analysis.naming import operation_name
 
 
@@ -31,30 +32,37 @@ def find_overwritten(func: FuncOp) -> str | None:
     return None
 
 
+class _Home(NamedTuple):
+    """The buffer of an argument in which a value is, for certain or perhaps, and what was written there with it."""
+
+    argument: BlockArgument
+    holder: SSAValue
+    certain: bool = True
+
+
 class _Run:
     """Where each value is. A holder is named by the value that was written: `buffers` has the one of each argument that
-    is ever written, `homes` the argument and the holder of each value that is in such a buffer."""
+    is ever written, `homes` those of each value that is, or may be, in such a buffer."""
 
     def __init__(self, func: FuncOp) -> None:
         written = {destination_argument(op) for op in func.walk() if isinstance(op, MaterializeInDestinationOp)}
         self.buffers: dict[BlockArgument, SSAValue] = {}
-        self.homes: dict[SSAValue, tuple[BlockArgument, SSAValue]] = {}
+        self.homes: dict[SSAValue, tuple[_Home, ...]] = {}
         for argument in func.args:
             if argument in written:
                 self.buffers[argument] = argument
-                self.homes[argument] = (argument, argument)
+                self.homes[argument] = (_Home(argument, argument),)
 
     def step(self, op: Operation) -> str | None:
         """Runs an operation: it reads, then its results are written, those that are placed over what is there."""
         reads = list(_reads(op))
         for value, _ in reads:
-            if self._is_gone(value):
-                return self._told(op, value)
+            if (gone := self._gone(value)) is not None:
+                return self._told(op, gone)
         placed = list(_placed(op))
         for result, argument in placed:
             for value, operand in reads:
-                home = self.homes.get(value)
-                here = home is not None and home[0] is argument
+                here = any(home.argument is argument for home in self.homes.get(value, ()))
                 if here and (operand is None or not writes_over(op, operand, result.index)):
                     return (
                         f"'{operation_name(op)}' reads {_holder(argument, self.buffers[argument])} while it writes its "
@@ -62,13 +70,14 @@ class _Run:
                     )
         for result, argument in placed:
             self.buffers[argument] = result
-            self.homes[result] = (argument, result)
-        for result in op.results:
-            operand = lives_in(op, result.index)
-            if operand is not None and op.operands[operand] in self.homes:
-                self.homes[result] = self.homes[op.operands[operand]]
+            self.homes[result] = (_Home(argument, result),)
+        for result in op.results if self.homes else ():
+            certain = lives_in(op, result.index) is not None
+            homes = [home for value in may_live_in(result) for home in self.homes.get(value, ())]
+            if homes:
+                self.homes[result] = tuple(home._replace(certain=home.certain and certain) for home in homes)
         for result, argument in placed:
-            if self._is_gone(result):
+            if self._gone(result) is not None:
                 return f"'{operation_name(op)}' writes two results into argument {argument.index}"
         return None
 
@@ -77,23 +86,27 @@ class _Run:
         argument, result = destination_argument(op), op.result
         assert argument is not None
         assert result is not None
-        if self._is_gone(op.source):
-            return self._told(op, op.source)
-        home = self.homes.get(op.source)
-        if home is None or home[0] is not argument:
+        if (gone := self._gone(op.source)) is not None:
+            return self._told(op, gone)
+        homes = self.homes.get(op.source, ())
+        there = next((home for home in homes if home.certain and home.argument is argument), None)
+        if there is None:
             self.buffers[argument] = result
-            home = (argument, result)
-        self.homes[result] = home
+            there = _Home(argument, result)
+        self.homes[result] = (there,)
         return None
 
-    def _is_gone(self, value: SSAValue) -> bool:
-        home = self.homes.get(value)
-        return home is not None and self.buffers[home[0]] is not home[1]
+    def _gone(self, value: SSAValue) -> _Home | None:
+        """The buffer in which `value` was, or may have been, and that holds another one now."""
+        return next(
+            (home for home in self.homes.get(value, ()) if self.buffers[home.argument] is not home.holder), None
+        )
 
-    def _told(self, op: Operation, value: SSAValue) -> str:
-        argument, holder = self.homes[value]
+    def _told(self, op: Operation, home: _Home) -> str:
+        argument, holder, certain = home
+        reads = "reads" if certain else "may read"
         return (
-            f"'{operation_name(op)}' reads {_holder(argument, holder)}, but {_maker(self.buffers[argument])} was "
+            f"'{operation_name(op)}' {reads} {_holder(argument, holder)}, but {_maker(self.buffers[argument])} was "
             "written there before"
         )
 

@@ -20,7 +20,7 @@ from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 
 from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.destination import destination_argument
-from donation_inspector.analysis.in_place import lives_in
+from donation_inspector.analysis.in_place import may_live_in
 from donation_inspector.analysis.interference import Interference, Level
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.entry import read_donation, read_signature
@@ -176,25 +176,24 @@ def _inhabited(func: FuncOp) -> frozenset[tuple[int, int]]:
     """
     terminator = func.get_return_op()
     returned = () if terminator is None else tuple(terminator.operands)
-    homes = {value: home for value in returned if (home := _home(value)) is not value}
     return frozenset(
         (home.index, result)
-        for value, home in homes.items()
-        if isinstance(home, BlockArgument) and home.block is func.body.block
+        for value in dict.fromkeys(returned)
+        for home in _homes(value)
+        if isinstance(home, BlockArgument) and home is not value and home.block is func.body.block
         for result, other in enumerate(returned)
         if other is not value
     )
 
 
-def _home(value: SSAValue) -> SSAValue:
-    """What was first in the buffer in which `value` lives, or lived until it was materialized in another one."""
-    while isinstance(value, OpResult) and not operation_name(value.op).startswith(("stablehlo.", "sdy.")):
-        moved = isinstance(value.op, MaterializeInDestinationOp)
-        operand = 0 if moved else lives_in(value.op, value.index)
-        if operand is None:
-            break
-        value = value.op.operands[operand]
-    return value
+def _homes(value: SSAValue) -> list[SSAValue]:
+    """The values in whose buffers `value` lives, may live, or did until it was materialized in another one."""
+    found = [value]
+    for one in found:
+        if isinstance(one, OpResult) and not operation_name(one.op).startswith(("stablehlo.", "sdy.")):
+            moved = isinstance(one.op, MaterializeInDestinationOp)
+            found += [home for home in (one.op.operands[:1] if moved else may_live_in(one)) if home not in found]
+    return found
 
 
 _Leaves = Mapping[int, tuple[Attribute, Leaf]]

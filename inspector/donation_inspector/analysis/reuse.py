@@ -1,8 +1,8 @@
 """Which further values a donated argument's buffer can hold, one after the other, in the order of the program.
 
 A value stays in a buffer from the operation that makes it to the last that reads it, itself or as another value that
-lives there (`in_place.lives_in`). The next may come where the one before ends, if that operation can write its result
-over what it reads (`in_place.writes_over`).
+lives there, or may (`in_place.may_live_in`). The next may come where the one before ends, if that operation can write
+its result over what it reads (`in_place.writes_over`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from donation_inspector.analysis.destination import destination_argument
-from donation_inspector.analysis.in_place import has_own_buffers, lives_in, writes_over
+from donation_inspector.analysis.in_place import has_own_buffers, lives_in, may_live_in, writes_over
 from donation_inspector.analysis.liveness import Liveness
 from donation_inspector.ir.size import shape_dtype
 
@@ -70,6 +70,11 @@ class _Buffers:
     def __init__(self, func: FuncOp, donated: Iterable[int]) -> None:
         self._func, self._liveness = func, Liveness(func)
         self._held: set[SSAValue] = set()
+        self._inside: defaultdict[SSAValue, list[OpResult]] = defaultdict(list)
+        """By value, the results that may live in its buffer with it."""
+        for result in (result for op in func.body.block.ops for result in op.results):
+            for value in may_live_in(result):
+                self._inside[value].append(result)
         self.placed: list[tuple[OpResult, int]] = []
         self.moved: dict[MaterializeInDestinationOp, _Stay] = {}
         writes = [op for op in func.body.block.ops if isinstance(op, MaterializeInDestinationOp)]
@@ -143,6 +148,7 @@ class _Buffers:
         values = [value]
         reads: defaultdict[int, list[tuple[Operation, int | None]]] = defaultdict(list)
         for held in values:
+            values += [result for result in self._inside.get(held, ()) if result not in values]
             for use in held.uses:
                 op = use.operation
                 index = self._liveness.index(op)
@@ -151,10 +157,8 @@ class _Buffers:
                     if use.index == 1:
                         continue
                     living = op.results if self._position.get(op) == position else ()
-                else:
-                    living = [result for result in op.results if own and lives_in(op, result.index) == use.index]
+                    values += [result for result in living if result not in values]
                 reads[index].append((op, use.index if own else None))
-                values += [result for result in living if result not in values]
         if not isinstance(value, OpResult):
             return _Stay(None, -1, max(reads, default=-1), frozenset(values), reads)
         start = self._liveness.definition(value)

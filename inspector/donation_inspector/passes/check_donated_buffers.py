@@ -27,9 +27,8 @@ def check_donated_buffers(func: FuncOp) -> None:
     - has a destination that is no argument of the function;
     - writes under a type that takes other bytes, or bytes that are not known.
     """
-    for op in func.walk():
-        if not isinstance(op, MaterializeInDestinationOp):
-            continue
+    found = [op for op in func.walk() if isinstance(op, MaterializeInDestinationOp)]
+    for op in found:
         if len(func.body.blocks) > 1:
             raise _rejection(func, f"it has {len(func.body.blocks)} blocks; only one can be checked.")
         if op.parent is not func.body.block:
@@ -39,7 +38,7 @@ def check_donated_buffers(func: FuncOp) -> None:
             raise _rejection(func, "a materialization has a destination that is no argument of the function.")
         if not fits_destination(op, argument):
             raise _rejection(func, f"{op.source.type} is written into argument {argument.index}, {argument.type}.")
-    overwritten = find_overwritten(func)
+    overwritten = find_overwritten(func) if found else None
     if overwritten is not None:
         raise _rejection(func, f"{overwritten}.")
 

@@ -46,3 +46,37 @@ func.func @another_type(%a: tensor<4xf32>) -> tensor<2x2xi32> {
   // CHECK: func.return %2
   func.return %2 : tensor<2x2xi32>
 }
+
+// CHECK-LABEL: @nothing_materialized_in_several_blocks
+func.func @nothing_materialized_in_several_blocks(%a: tensor<4xf32> {tf.aliasing_output = 0 : i32}) -> tensor<4xf32> {
+  "test.termop"()[^next] : () -> ()
+^next:
+  // CHECK: func.return %a
+  func.return %a : tensor<4xf32>
+}
+
+// CHECK-LABEL: @branches_that_give_other_values
+func.func @branches_that_give_other_values(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  %r, %n = scf.if %c -> (tensor<4xf32>, index) {
+    %s, %m = "test.op"(%a) : (tensor<4xf32>) -> (tensor<4xf32>, index)
+    scf.yield %s, %m : tensor<4xf32>, index
+  } else {
+    %m = "test.op"(%a) : (tensor<4xf32>) -> index
+    scf.yield %b, %m : tensor<4xf32>, index
+  }
+  %0 = "test.op"() : () -> tensor<4xf32>
+  %1 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  "test.op"(%r, %n) : (tensor<4xf32>, index) -> ()
+  // CHECK: func.return %1
+  func.return %1 : tensor<4xf32>
+}
+
+// CHECK-LABEL: @chosen_element_by_element
+func.func @chosen_element_by_element(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xi1>) -> tensor<4xf32> {
+  %r = "stablehlo.select"(%c, %a, %b) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %0 = "test.op"() : () -> tensor<4xf32>
+  %1 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  "test.op"(%r) : (tensor<4xf32>) -> ()
+  // CHECK: func.return %1
+  func.return %1 : tensor<4xf32>
+}

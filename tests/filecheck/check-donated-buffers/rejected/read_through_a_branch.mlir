@@ -1,0 +1,21 @@
+// RUN: xdsl-opt %s -p check-donated-buffers --verify-diagnostics | filecheck %s
+
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  %r = scf.if %c -> (tensor<4xf32>) {
+    %s = scf.if %c -> (tensor<4xf32>) {
+      scf.yield %a : tensor<4xf32>
+    } else {
+      scf.yield %b : tensor<4xf32>
+    }
+    scf.yield %s : tensor<4xf32>
+  } else {
+    %s = "test.op"() : () -> tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  }
+  %0 = "test.op"() : () -> tensor<4xf32>
+  %1 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  "test.op"(%r) : (tensor<4xf32>) -> ()
+  func.return %1 : tensor<4xf32>
+}
+
+// CHECK: 'test.op' may read argument 0, but result 0 of 'test.op' was written there before.
