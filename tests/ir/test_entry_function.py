@@ -130,6 +130,18 @@ def test_an_alias_of_unequal_size_is_told() -> None:
     )
 
 
+def test_flags_that_are_no_numbers_are_told() -> None:
+    function = _written("""
+        func.func @main(%a: tensor<4xf32> {tf.aliasing_output = "x"}, %b: tensor<4xf32> {jax.buffer_donor})
+            -> tensor<4xf32> {
+          return %a : tensor<4xf32>
+        }""")
+    assert alias_problems(function) == (
+        'Argument 0 has tf.aliasing_output = "x", which is not the number of a result.',
+        "Argument 1 has jax.buffer_donor = unit, which is not true or false.",
+    )
+
+
 @pytest.mark.parametrize("name", case_loader.CASE_NAMES)
 def test_jax_writes_no_bad_alias(name: str) -> None:
     assert alias_problems(_entry(name)) == ()

@@ -160,7 +160,7 @@ def _string(entry: DictionaryAttr, key: str) -> str | None:
 
 def alias_problems(function: FuncOp) -> tuple[str, ...]:
     """What is wrong with the donation that stands there, one sentence each; XLA refuses or ignores such a module."""
-    problems: list[str] = []
+    problems = _malformed(function)
     types = function.function_type.outputs.data
     donation = read_donation(function)
     takers: dict[int, list[int]] = {}
@@ -182,6 +182,16 @@ def alias_problems(function: FuncOp) -> tuple[str, ...]:
                 f"Arguments {listed} all claim the buffer of result {result}: only one of them can have it."
             )
     return tuple(problems)
+
+
+def _malformed(function: FuncOp) -> list[str]:
+    problems: list[str] = []
+    for position, entry in enumerate(argument_attributes(function)):
+        for key, meaning in ((ALIAS, "the number of a result"), (DONOR, "true or false")):
+            value = entry.data.get(key)
+            if value is not None and not isinstance(value, IntegerAttr):
+                problems.append(f"Argument {position} has {key} = {to_text(value)}, which is not {meaning}.")
+    return problems
 
 
 def _difference(argument: int, mine: Attribute, result: int, theirs: Attribute) -> list[str]:

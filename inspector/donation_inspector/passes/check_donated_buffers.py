@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from donation_inspector.analysis.destination import destination_argument, fits_destination
 from donation_inspector.analysis.overwriting import find_overwritten
+from donation_inspector.passes.flags import defined_functions
 
 
 def check_donated_buffers(func: FuncOp) -> None:
@@ -54,6 +55,5 @@ class CheckDonatedBuffers(ModulePass):
     name = "check-donated-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
-        for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration:
-                check_donated_buffers(func)
+        for func in defined_functions(op, self.name):
+            check_donated_buffers(func)

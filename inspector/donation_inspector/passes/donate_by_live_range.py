@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from donation_inspector.analysis.pairing import pair_by_live_range
 from donation_inspector.ir.entry import alias_problems, read_donation
-from donation_inspector.passes.flags import set_donation
+from donation_inspector.passes.flags import defined_functions, set_donation
 from donation_inspector.signature import Donation
 
 
@@ -34,11 +34,11 @@ def donate_by_live_range(func: FuncOp, *, cross_type: bool = False) -> None:
     - contradicts itself: see `entry.alias_problems`;
     - has one that is no tensor.
     """
-    donation = read_donation(func)
-    if not donation.positions:
+    donation, problems = read_donation(func), alias_problems(func)
+    if not donation.positions and not problems:
         return
     terminator = _terminator(func)
-    for problem in alias_problems(func):
+    for problem in problems:
         raise _refusal(func, problem)
     for position in sorted(donation.positions):
         if not isinstance(func.args[position].type, TensorType):
@@ -91,8 +91,8 @@ class DonateByLiveRange(ModulePass):
     """Pair equally large buffers of other shape or dtype too."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
-        for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration and not is_private(func):
+        for func in defined_functions(op, self.name):
+            if not is_private(func):
                 donate_by_live_range(func, cross_type=self.cross_type)
 
 

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, i1, i32
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, i1, i32
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
+from xdsl.utils.exceptions import DiagnosticException
 
 from donation_inspector.ir.entry import ALIAS, DONOR
 from donation_inspector.signature import Donation
+
+
+def defined_functions(module: ModuleOp, asked_by: str) -> list[FuncOp]:
+    """The functions that have a body.
+
+    Raises DiagnosticException, in the name of the pass `asked_by`, when the attributes of a function's arguments are
+    more or fewer than those: they go by their order alone, so that it is not known whose they are.
+    """
+    functions = [op for op in module.walk() if isinstance(op, FuncOp)]
+    for func in functions:
+        attributes, arguments = func.arg_attrs, len(func.function_type.inputs)
+        if attributes is not None and len(attributes) != arguments:
+            raise DiagnosticException(
+                f"{asked_by}: in function @{func.sym_name.data}: arg_attrs has {len(attributes)} entries for "
+                f"{arguments} arguments; it needs one for each, {{}} where there is nothing."
+            )
+    return [func for func in functions if not func.is_declaration]
 
 
 def argument_attributes(func: FuncOp) -> list[dict[str, Attribute]]:

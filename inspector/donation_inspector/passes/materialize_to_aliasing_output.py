@@ -18,7 +18,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from donation_inspector.analysis.destination import destination_argument, fits_destination, is_destination
 from donation_inspector.ir.entry import ALIAS, DONOR
-from donation_inspector.passes.flags import argument_attributes
+from donation_inspector.passes.flags import argument_attributes, defined_functions
 
 
 def materialize_to_aliasing_output(func: FuncOp) -> None:
@@ -124,6 +124,5 @@ class MaterializeToAliasingOutput(ModulePass):
     name = "materialize-to-aliasing-output"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
-        for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration:
-                materialize_to_aliasing_output(func)
+        for func in defined_functions(op, self.name):
+            materialize_to_aliasing_output(func)

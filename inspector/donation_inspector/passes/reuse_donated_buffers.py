@@ -26,7 +26,7 @@ from donation_inspector.analysis.reuse import made_before, plan_reuse
 from donation_inspector.ir.entry import read_donation, read_signature
 from donation_inspector.passes.check_donated_buffers import check_donated_buffers
 from donation_inspector.passes.donate_by_live_range import donate_by_live_range, is_private
-from donation_inspector.passes.flags import set_donation
+from donation_inspector.passes.flags import defined_functions, set_donation
 from donation_inspector.signature import Donation
 
 
@@ -108,6 +108,6 @@ class ReuseDonatedBuffers(ModulePass):
     name = "reuse-donated-buffers"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
-        for func in op.walk():
-            if isinstance(func, FuncOp) and not func.is_declaration and not is_private(func):
+        for func in defined_functions(op, self.name):
+            if not is_private(func):
                 reuse_donated_buffers(func)

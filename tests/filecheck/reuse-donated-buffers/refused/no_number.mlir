@@ -1,0 +1,7 @@
+// RUN: xdsl-opt %s -p reuse-donated-buffers --verify-diagnostics | filecheck %s
+
+func.func @main(%a: tensor<4xf32> {tf.aliasing_output = "x"}, %b: tensor<4xf32> {jax.buffer_donor = true}) -> tensor<4xf32> {
+  func.return %a : tensor<4xf32>
+}
+
+// CHECK: Argument 0 has tf.aliasing_output = "x", which is not the number of a result.
