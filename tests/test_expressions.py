@@ -89,6 +89,8 @@ def node(code: str) -> ast.expr:
         "(i, [state.step, 'text'], {'a': params})",
         "host[1, ::2].tolist",
         "-2.5",
+        "1 << 4",
+        "2 * i + state.step // 2",
         "computed.held",
     ],
 )
@@ -110,11 +112,34 @@ def test_an_item_of_an_array_on_the_device_is_a_shape() -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "jnp.ones(3)",
+        "jnp.zeros((2, i), dtype=jnp.bfloat16)",
+        "jnp.full_like(x, 2)",
+        "jnp.asarray([1, 2])",
+        "jax.random.normal(jax.random.key(0), (4, i))",
+    ],
+)
+def test_what_jax_would_make_is_a_shape(code: str) -> None:
+    wanted = eval(code, {"jax": jax, "jnp": jnp}, SCOPE)
+    found = read(node(code), {**SCOPE, "jax": jax, "jnp": jnp})
+    assert isinstance(found, jax.ShapeDtypeStruct)
+    assert (found.shape, found.dtype, found.weak_type) == (wanted.shape, wanted.dtype, wanted.weak_type)
+
+
+@pytest.mark.parametrize(
     ("code", "part"),
     [
         ("f(x)", "f(x)"),
+        ("jnp.load('file')", "jnp.load('file')"),
+        ("jnp.ones(f(x))", "f(x)"),
+        ("jnp.full(3, f)", "jnp.full(3, f)"),
+        ("jnp.asarray(computed)", "jnp.asarray(computed)"),
         ("(i, f(x))", "f(x)"),
-        ("i + 1", "i + 1"),
+        ("x + 1", "x + 1"),
+        ("computed * 2", "computed * 2"),
+        ("1 / 0", "1 / 0"),
         ("absent", "absent"),
         ("computed.batch", "computed.batch"),
         ("computed.kept", "computed.kept"),
@@ -134,7 +159,7 @@ def test_an_item_of_an_array_on_the_device_is_a_shape() -> None:
 )
 def test_what_would_have_to_be_run_is_not_read(code: str, part: str) -> None:
     with pytest.raises(NotReadable) as raised:
-        read(node(code), SCOPE)
+        read(node(code), {**SCOPE, "jnp": jnp})
     assert raised.value.code == part
     assert RAN == []
 

@@ -69,6 +69,14 @@ def paths(inspection: Inspection) -> list[str]:
 PARAMS = ["params['b']", "params['w']"]
 
 
+def late(error: str, call: str, place: str) -> str:
+    return (
+        f"{error} came up when a result was waited for. JAX runs calls in the background, so that it may be the error "
+        f"of any call before; the last one is `{call}` ({place}): this is that call with what its names are bound to "
+        "now, inspected.\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("cells", "told", "arguments"),
     [
@@ -142,6 +150,47 @@ PARAMS = ["params['b']", "params['w']"]
             id="out of memory",
         ),
         pytest.param(
+            ["step(params, x)\nstep(params, jnp.ones(3))"],
+            "ValueError in cell [2], line 2 came out of `step(params, jnp.ones(3))`; this is that call, inspected.\n"
+            "Deleted by now, and seen by shape alone: params (2 of 2 arrays).\n",
+            [*PARAMS, "x"],
+            id="an argument that JAX made in the call",
+        ),
+        pytest.param(
+            ["late = huge(jnp.ones(1 << 24))\nlate.block_until_ready()"],
+            late("JaxRuntimeError in cell [2], line 2", "huge(jnp.ones(1 << 24))", "cell [2], line 1"),
+            ["x"],
+            id="late",
+        ),
+        pytest.param(
+            ["late = huge(jnp.ones(1 << 24))", "print(late.sum())"],
+            late("JaxRuntimeError in cell [3], line 1", "huge(jnp.ones(1 << 24))", "cell [2], line 1"),
+            ["x"],
+            id="late, in another cell",
+        ),
+        pytest.param(
+            [
+                "def unlike(mine): step(mine, x)\n"
+                "def train():\n    state = {'w': jnp.ones(5)}\n    for i in range(2):\n"
+                "        state, y = step(state, jnp.ones(3))\n        raise RuntimeError('RESOURCE_EXHAUSTED: …')\n"
+                "train()"
+            ],
+            late("RuntimeError in cell [2], line 6", "step(state, jnp.ones(3))", "cell [2], line 5"),
+            ["params['w']", "x"],
+            id="late, in a function",
+        ),
+        pytest.param(
+            [
+                "def train(state):\n    y = None\n    for i in range(2):\n"
+                "        if y is not None: raise RuntimeError('INTERNAL: …')\n"
+                "        state, y = step(state, x)\n"
+                "train({'w': jnp.ones(5)})"
+            ],
+            late("RuntimeError in cell [2], line 4", "step(state, x)", "cell [2], line 5"),
+            ["params['w']", "x"],
+            id="late, by what the loop ran before",
+        ),
+        pytest.param(
             [
                 "step(params, x)",
                 "try:\n    step(params, x)\nexcept ValueError as error:\n    raise SystemError('mine') from error",
@@ -192,20 +241,32 @@ def test_arguments_that_were_made_in_the_call_are_there_where_jax_holds_them(not
         ([], "MagicError: %donation needs a call to look at, or an error before it: %donation [--donate PATH]"),
         (
             ["1 / 0"],
-            "TraceError: ZeroDivisionError in cell [2], line 1 did not come out of a jitted call that can be found. "
-            "Write the call, as in `%donation train_step(params, batch)`; it is traced, never run.",
+            "TraceError: ZeroDivisionError in cell [2], line 1: division by zero. It did not come out of a jitted call "
+            "that can be found. Write the call, as in `%donation train_step(params, batch)`; it is traced, never run.",
         ),
         (
-            ["step(params, x)\nstep(params, jnp.ones(3))"],
-            "TraceError: ValueError in cell [2], line 2 came out of `step(params, jnp.ones(3))`. Its argument "
-            "`jnp.ones(3)` is gone, and would have to be computed again. Put it into a variable, and write the call "
+            ["step(params, undefined_name)"],
+            "TraceError: NameError in cell [2], line 1: name 'undefined_name' is not defined. It did not come out of a "
+            "jitted call that can be found. Write the call",
+        ),
+        (
+            ["def load(): return jnp.ones(3)\nstep(params, x)\nstep(params, load())"],
+            "TraceError: ValueError in cell [2], line 3 came out of `step(params, load())`. Its argument "
+            "`load()` is gone, and would have to be computed again. Put it into a variable, and write the call "
             "with that: `%donation step(…)`. It is traced, never run.",
         ),
         (
-            ["late = huge(jnp.ones(1 << 24))\nlate.block_until_ready()"],
-            "TraceError: JaxRuntimeError in cell [2], line 2 did not come out of a jitted call that can be found. JAX "
-            "runs calls in the background, so that an error may come up at a later line. To look at the call before "
-            "it: `%donation huge(jnp.ones(1 << 24))`.",
+            ["def load(): return jnp.ones(1 << 24)\nlate = huge(load())\nlate.block_until_ready()"],
+            "TraceError: JaxRuntimeError in cell [2], line 3 came up when a result was waited for. JAX runs calls in "
+            "the background, so that it may be the error of any call before; the last one is `huge(load())` (cell [2], "
+            "line 2). To look at it: `%donation huge(load())`.",
+        ),
+        (
+            ["def train(mine):\n    new, y = step(mine, x + 1)\n    raise RuntimeError('INTERNAL: …')\ntrain(params)"],
+            "TraceError: RuntimeError in cell [2], line 3 came up when a result was waited for. JAX runs calls in the "
+            "background, so that it may be the error of any call before; the last one is `step(mine, x + 1)` (cell "
+            "[2], line 2). Its argument `x + 1` would have to be computed again, and `mine` is local to `train`. Write "
+            "`%donation step(…)` with variables that are there, or with jax.ShapeDtypeStruct(shape, dtype).",
         ),
         (
             ["old = params['w']\nparams, _ = step(params, x)\nold + 1"],

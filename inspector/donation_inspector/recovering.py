@@ -14,7 +14,10 @@ import sys
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import CO_OPTIMIZED
 from typing import Any
+
+import jax
 
 from donation_inspector import earlier_calls, expressions
 from donation_inspector.earlier_calls import Source
@@ -25,7 +28,11 @@ from donation_inspector.inspection import Inspection
 from donation_inspector.opening import inspect
 from donation_inspector.user_code import is_user_code
 from donation_inspector.xla import traceback_frames
+from donation_inspector.xla.explain import essence, shown
 from donation_inspector.xla.traceback_frames import Frame
+
+_jax: Any = jax
+"""Public, partly untyped."""
 
 _NOT_CALLING = ("jax", "jaxlib", "IPython", "ipykernel")
 _WRITE = "Write the call, as in `%donation train_step(params, batch)`"
@@ -237,8 +244,16 @@ def _by_deleted(error: BaseException, sources: _Sources) -> Recovered:
     own = [frame for frame in frames if is_user_code(frame.file)]
     said = _headline(error, own[-1] if own else None, sources)
     gone = _deleted_names(own[-1], sources) if own else {}
+    if not gone and _comes_late(error):
+        late = _by_last_call(said, own, sources)
+        if late is not None:
+            return late
     if not gone:
-        raise TraceError(f"{said} did not come out of a jitted call that can be found. {_suggest(own, sources)}")
+        about = essence(shown(str, error))
+        raise TraceError(
+            f"{said}: {about}{'' if about.endswith('.') else '.'} It did not come out of a jitted call that can be "
+            f"found. {_WRITE}; it is traced, never run."
+        )
     names = ", ".join(gone)
     arrays = [array for held in gone.values() for array in held]
     finding = earlier_calls.find(arrays, sources.all(frames))
@@ -277,19 +292,88 @@ def _readable(node: ast.AST, scope: Mapping[str, Any]) -> Iterator[tuple[str, An
         yield from _readable(child, scope)
 
 
-def _suggest(own: Sequence[Frame], sources: _Sources) -> str:
-    """What to type instead: the jitted calls in the code that raised, latest first."""
-    for frame in reversed(own):
-        source = sources.of(frame)
-        nodes = [] if source is None else [one for one in ast.walk(source.tree) if isinstance(one, ast.Call)]
-        calls = [one for one in nodes if source is not None and _calls_step(one, source) and one.lineno <= frame.line]
-        if calls:
-            call = max(calls, key=lambda one: one.lineno)
-            return (
-                "JAX runs calls in the background, so that an error may come up at a later line. "
-                f"To look at the call before it: `%donation {ast.unparse(call)}`."
-            )
-    return f"{_WRITE}; it is traced, never run."
+# ---- after an error that came up late
+
+
+_STATUS = re.compile(r"[A-Z]+(_[A-Z]+)*: ")
+"""How a message of the runtime's begins: "RESOURCE_EXHAUSTED: "."""
+
+
+def _comes_late(error: BaseException) -> bool:
+    """Whether it is the runtime's: what ran in the background raises only where its result is waited for."""
+    late = isinstance(error, RuntimeError) and _STATUS.match(shown(str, error)) is not None
+    return late or isinstance(error, _jax.errors.JaxRuntimeError)
+
+
+def _by_last_call(said: str, own: Sequence[Frame], sources: _Sources) -> Recovered | None:
+    """The last call of a jitted function that stands before what raised; None where none does.
+
+    Raises:
+      TraceError: its arguments cannot be had without running something again.
+    """
+    places = [(frame, sources.of(frame)) for frame in reversed(own)] + [(None, cell) for cell in sources.cells[::-1]]
+    for frame, source in places:
+        node = None if source is None else _last_call(frame, source)
+        if node is None or source is None:
+            continue
+        late = (
+            f"{said} came up when a result was waited for. JAX runs calls in the background, so that it may be the "
+            f"error of any call before; the last one is `{ast.unparse(node)}` ({source.place}, line {node.lineno})"
+        )
+        try:
+            found = _read(node, source, frame)
+        except NotReadable as unread:
+            raise TraceError(f"{late}. {_how_to_write(node, frame, unread)}") from None
+        return _with_shapes(found, [f"{late}: this is that call with what its names are bound to now, inspected."])
+    return None
+
+
+def _last_call(frame: Frame | None, source: Source) -> ast.Call | None:
+    """The call of a jitted function that ran last in a frame; None for the frame stands for code that ran to its end.
+
+    In a loop it may stand below the line that raised.
+    """
+    body: ast.AST = source.tree
+    if frame is not None and frame.frame.f_code.co_flags & CO_OPTIMIZED:
+        around = [one for one in ast.walk(body) if isinstance(one, _FUNCTIONS) and _stands_on(one, frame.line)]
+        body = max(around, key=lambda one: one.lineno, default=body)
+    nodes = list(_own_nodes(body))
+    calls = [one for one in nodes if isinstance(one, ast.Call) and _calls_step(one, source)]
+    if frame is not None:
+        loops = [one for one in nodes if isinstance(one, _LOOPS) and _stands_on(one, frame.line)]
+        before = [one for one in calls if one.lineno <= frame.line]
+        calls = before or [one for one in calls if any(_stands_on(loop, one.lineno) for loop in loops)]
+    return max(calls, key=lambda one: one.lineno, default=None)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+def _stands_on(node: ast.stmt | ast.expr, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """What is in a function or module, and not in a function inside of it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*_FUNCTIONS, ast.ClassDef)):
+            yield child
+            yield from _own_nodes(child)
+
+
+def _how_to_write(node: ast.Call, frame: Frame | None, unread: NotReadable) -> str:
+    """What to type for a call whose argument would have to be computed again."""
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    code = None if frame is None else frame.frame.f_code
+    if frame is None or code is None or not code.co_flags & CO_OPTIMIZED:
+        return f"To look at it: `%donation {ast.unparse(node)}`."
+    local = ", ".join(f"`{name}`" for name in sorted(names & frame.frame.f_locals.keys()))
+    known = f", and {local} {'are' if ', ' in local else 'is'} local to `{code.co_name}`" if local else ""
+    return (
+        f"Its argument `{unread.code}` would have to be computed again{known}. Write `%donation "
+        f"{ast.unparse(node.func)}(…)` with variables that are there, or with jax.ShapeDtypeStruct(shape, dtype)."
+    )
 
 
 def _headline(error: BaseException, frame: Frame | None, sources: _Sources) -> str:
