@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, cast
 
 from donation_inspector.analysis.replacement import find_replacements
-from donation_inspector.attribution.names import keys, read_name
-from donation_inspector.attribution.role import Role
+from donation_inspector.attribution.names import is_batch
 from donation_inspector.recommendation import Unsafe
 from donation_inspector.xla.pointers import buffers
 
@@ -77,8 +76,12 @@ def audit_callers(signature: Signature, interference: Interference, leaves: Set[
 
     Whole arguments where that holds for all of their leaves that are asked about.
     """
-    batch = {leaf.index for leaf in signature.arguments if _is_batch(leaf)}
-    replaced = find_replacements(signature, interference, batch)
+    batch = {leaf.index for leaf in signature.arguments if is_batch(leaf.path)}
+    return passed_again(signature, find_replacements(signature, lambda: interference, batch), leaves)
+
+
+def passed_again(signature: Signature, replaced: Mapping[int, int], leaves: Set[int]) -> tuple[Unsafe, ...]:
+    """The same where it is known already which result comes back in an argument's place."""
     by_root: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in signature.arguments:
         if leaf.index in leaves:
@@ -99,11 +102,6 @@ def _again(path: str, leaves: Sequence[Leaf]) -> Unsafe:
         "donated array is gone. This is read off paths and types; where each call gets a new one, it can be donated"
     )
     return Unsafe(path, reason, False, tuple(leaf.index for leaf in leaves))
-
-
-def _is_batch(leaf: Leaf) -> bool:
-    name = read_name(keys(leaf.path))
-    return name is not None and name[0] is Role.BATCH
 
 
 def _same(given: Mapping[int, Any], key_of: Callable[[Any], Hashable]) -> Iterator[list[int]]:

@@ -95,13 +95,16 @@ def _message(inspection: Inspection, asked: int, lost: Sequence[tuple[Argument, 
 
 
 def _nothing(inspection: Inspection, subject: Subject) -> str:
-    possible = inspection.attainable
+    leaves = {leaf for whole in inspection.worthwhile for leaf in whole.leaves}
+    possible = [one for one in inspection.attainable if one.index in leaves] or inspection.attainable
+    unsafe = list(map(str, inspection.passed_again))
     if not possible:
-        return f"{inspection.name} donates nothing, and no result could take over an argument's buffer."
+        why = "what could be is probably passed again" if unsafe else "no result could take over an argument's buffer"
+        return "\n".join([f"{inspection.name} donates nothing, and {why}.", *unsafe])
     lines = [f"  {one.path} ({format_bytes(one.nbytes)}): {one.reason}" for one in possible[:_SHOWN]]
     if len(possible) > _SHOWN:
         lines.append(f"  and {len(possible) - _SHOWN} more, none of them larger")
     donating = inspection.donate(*(one.path for one in possible))
     pairs = {one.index: one.result for one in donating.arguments if one.result is not None}
     code = code_for(subject, frozenset(one.index for one in possible), pairs)
-    return "\n".join([f"{inspection.name} donates nothing. What could be donated:", *lines, code])
+    return "\n".join([f"{inspection.name} donates nothing. What could be donated:", *lines, code, *unsafe])

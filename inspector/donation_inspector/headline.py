@@ -13,6 +13,7 @@ from donation_inspector.errors import CompileError
 from donation_inspector.units import format_bytes, total_bytes
 
 if TYPE_CHECKING:
+    from donation_inspector.analysis.donation import Argument
     from donation_inspector.answers import Comparison, Measurement, Variant
     from donation_inspector.inspection import Inspection
 
@@ -121,32 +122,49 @@ def measured_sentence(measurement: Measurement) -> str:
     return "; ".join([*parts, *limits, *failures]) + "."
 
 
-def fix(inspection: Inspection) -> str | None:
-    """The line that donates what is chosen here and what could be; None where the function already does."""
-    wholes = inspection.wholes
-    candidates = {argument.index for argument in inspection.attainable}
-    chosen = {whole.name for whole in wholes if any(inspection.arguments[leaf].donated for leaf in whole.leaves)}
-    worth = {whole.name for whole in wholes if _mostly(inspection, whole.leaves, candidates)}
+def fix(inspection: Inspection, *, measured: bool = True) -> str | None:
+    """The line that donates what is of use among what is chosen here, and what is worth it besides.
+
+    None where the function already does. Where a donation was searched for this donated set it is that one's line, and
+    None where that says nothing or more than a line; `measured` False leaves the search out.
+    """
+    found = inspection.recommendation if measured else None
+    if found is not None and found.code:
+        return None if found.code.startswith("#") or "\n" in found.code else found.code
+    wholes, worth = inspection.wholes, {whole.name for whole in inspection.worthwhile}
     already = {whole.name for whole in wholes if any(leaf in inspection.donated_by_function for leaf in whole.leaves)}
-    names = [whole.name for whole in wholes if whole.name in chosen | worth]
+    of_use = {argument.index for argument in inspection.arguments if _is_of_use(argument)}
+    names = [whole.name for whole in wholes if whole.name in worth or not of_use.isdisjoint(whole.leaves)]
     if not names or set(names) == already:
         return None
     return inspection.line_that_donates(names)
 
 
-def _mostly(inspection: Inspection, leaves: tuple[int, ...], candidates: set[int]) -> bool:
-    size = sum(inspection.arguments[leaf].nbytes or 0 for leaf in leaves)
-    free = sum(inspection.arguments[leaf].nbytes or 0 for leaf in leaves if leaf in candidates)
-    return size > 0 and 2 * free >= size
+def perhaps_unsafe(inspection: Inspection, *, measured: bool = True) -> tuple[str, ...]:
+    """What the line leaves out because it is probably passed again; () where a search says it below."""
+    if measured and inspection.recommendation is not None:
+        return ()
+    nothing = not any(argument.donated for argument in inspection.arguments)
+    told = nothing or fix(inspection, measured=measured) is not None
+    return tuple(map(str, inspection.passed_again)) if told else ()
+
+
+def _is_of_use(argument: Argument) -> bool:
+    """Whether its donation is used, or would be once what its reason says is done."""
+    return argument.donated and (argument.verdict in REUSED or argument.advised is not None)
 
 
 def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> tuple[Segment, ...]:
-    possible = sum(argument.nbytes or 0 for argument in inspection.attainable)
+    leaves = {leaf for whole in inspection.worthwhile for leaf in whole.leaves}
+    of_line = [argument for argument in inspection.attainable if argument.index in leaves]
+    possible = sum(argument.nbytes or 0 for argument in of_line or inspection.attainable)
     sentence = [Segment("Nothing is donated")]
     if possible:
         sentence += [Segment("; "), Segment(f"{format_bytes(possible)} of arguments could be", strong=True)]
     elif any(argument.nbytes is None for argument in inspection.arguments):
         sentence.append(Segment("; sizes that are unknown here are not known to fit any result"))
+    elif inspection.passed_again:
+        sentence.append(Segment(", and what could be is probably passed again"))
     else:
         sentence.append(Segment(", and no result could take over an argument's buffer"))
     total = None if comparison is None else comparison.variants["none"].memory

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
-from donation_inspector import bufferizing, compiling, outside, recommending, saved, sweeping, where
+from donation_inspector import auditing, bufferizing, compiling, outside, recommending, saved, sweeping, where
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
@@ -28,7 +28,7 @@ from donation_inspector.ir.text import Text
 from donation_inspector.outside import Outside
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.progress import Progress, reported
-from donation_inspector.recommendation import Recommendation
+from donation_inspector.recommendation import Recommendation, Unsafe
 from donation_inspector.selection import select
 from donation_inspector.signature import Donation
 from donation_inspector.subject import Subject, Whole
@@ -97,16 +97,43 @@ class Inspection:
         return decisions.candidates(*self._verdicts)
 
     @cached_property
+    def passed_again(self) -> tuple[Unsafe, ...]:
+        """Those of the candidates that callers probably pass again, as no result comes back in their place."""
+        replaced = self._subject.replaced
+        leaves = {argument.index for argument in self.candidates}
+        return () if replaced is None else auditing.passed_again(self._subject.signature, replaced, leaves)
+
+    @cached_property
     def attainable(self) -> tuple[Argument, ...]:
-        """The candidates that a result would take if all of them were donated: each result takes one.
+        """The candidates that a result would take if all that are not passed again were donated: each result takes one.
 
         On several devices also those that JAX leaves to XLA, as long as a result's sharding is.
         """
-        everything = self._donated | {argument.index for argument in self.candidates}
+        again = {leaf for one in self.passed_again for leaf in one.leaves}
+        safe = [argument for argument in self.candidates if argument.index not in again]
+        everything = self._donated | {argument.index for argument in safe}
         arguments = Inspection(self._subject, everything, self._pipeline).arguments
-        with_all = [(one, arguments[one.index]) for one in self.candidates]
+        with_all = [(one, arguments[one.index]) for one in safe]
         aliased = decisions.Verdict.ALIASED
         return tuple(one for one, then in with_all if then.verdict is aliased or then.advised is not None)
+
+    @cached_property
+    def worthwhile(self) -> tuple[Whole, ...]:
+        """The whole arguments to be donated besides: most of their bytes are attainable, and nothing is passed again.
+
+        Single numbers are left out: four bytes are worth no donation.
+        """
+        again = {leaf for one in self.passed_again for leaf in one.leaves}
+        attainable = {argument.index for argument in self.attainable}
+
+        def is_worth(whole: Whole) -> bool:
+            leaves = [self.arguments[leaf] for leaf in whole.leaves]
+            size = sum(one.nbytes or 0 for one in leaves)
+            free = sum(one.nbytes or 0 for one in leaves if one.index in attainable)
+            arrays = any(one.shape for one in leaves)
+            return arrays and again.isdisjoint(whole.leaves) and 2 * free >= size > 0
+
+        return tuple(filter(is_worth, self.wholes))
 
     @cached_property
     def donation(self) -> Donation:

@@ -84,8 +84,9 @@ def _head(inspection: Inspection, *, measured: bool) -> list[Block]:
     if peak := headline.peak_sentence(inspection):
         lines.append(peak)
     lines.append(headline.details(inspection))
-    fix = headline.fix(inspection)
-    return [*lines, f"Change one line: {fix}"] if fix else lines
+    if fix := headline.fix(inspection, measured=measured):
+        lines.append(f"Change one line: {fix}")
+    return [*lines, *headline.perhaps_unsafe(inspection, measured=measured)]
 
 
 def _where(inspection: Inspection) -> str:
@@ -299,7 +300,7 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
     esc = html.escape
     parts = headline.headline(inspection, measured=measured)
     sentence = "".join(f"<b>{esc(part.text)}</b>" if part.strong else esc(part.text) for part in parts)
-    fix = headline.fix(inspection)
+    fix = headline.fix(inspection, measured=measured)
     leaves, more = _leaf_table(inspection)
     classes, largest = _peak_rows(inspection)
     blocks = [
@@ -308,6 +309,7 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(peak)}</p>" if (peak := headline.peak_sentence(inspection)) else "",
         f"<p>{esc(headline.details(inspection))}</p>",
         f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
+        *(f"<p>{esc(line)}</p>" for line in headline.perhaps_unsafe(inspection, measured=measured)),
         *([html_table(_CLASS_HEADER, classes), html_table(_LARGEST_HEADER, largest)] if classes else []),
         *(f"<p>{esc(line)}</p>" for line in _call_line(inspection)),
         html_table(*_whole_table(inspection)),

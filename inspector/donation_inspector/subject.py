@@ -12,8 +12,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from xdsl.dialects.func import ReturnOp
+
+from donation_inspector.analysis.dataflow import Dataflow
+from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.live_range import LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
+from donation_inspector.analysis.replacement import find_replacements
+from donation_inspector.attribution.names import is_batch
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
@@ -237,6 +243,19 @@ class Subject:
     def memory(self) -> MemoryCurve:
         """The curve with nothing donated."""
         return curve(self.ranges)
+
+    @cached_property
+    def replaced(self) -> Mapping[int, int] | None:
+        """The result that comes back in the place of each argument, by flat index, as far as it can be told.
+
+        None where the entry function is not one block that returns: nothing is known of what is made from what.
+        """
+        with self.lock:
+            blocks = self.func.body.blocks
+            if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
+                return None
+            batch = {leaf.index for leaf in self.signature.arguments if is_batch(leaf.path)}
+            return find_replacements(self.signature, lambda: Interference(Dataflow(self.func)), batch)
 
     @cached_property
     def wholes(self) -> tuple[Whole, ...]:

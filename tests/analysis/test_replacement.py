@@ -54,6 +54,52 @@ def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
     return m, v, p - m / (jnp.sqrt(v) + 1e-8)
 
 
+def cached(params: Any, cache: Any, x: Any) -> Any:
+    return x @ params, jax.lax.dynamic_update_slice(cache, (x @ params)[:1], (3, 0))
+
+
+def recurrent(h: Any, x: Any, params: Any) -> Any:
+    return jnp.tanh(h @ params + x @ params), h.sum()
+
+
+def iterated(x: Any, params: Any) -> Any:
+    return x @ params
+
+
+def integrated(x: Any, t: Any) -> Any:
+    middle = x + 0.5 * jnp.roll(x, 1)
+    return x + middle @ middle, t + 0.1
+
+
+def looped(x: Any, t: Any) -> Any:
+    return jax.lax.fori_loop(0, 3, lambda _, carried: (carried[0] @ x, carried[1] * 0.5), (x, t))
+
+
+def averaged(params: Any, average: Any, scale: Any) -> Any:
+    loss = jnp.mean((params * scale) ** 2)
+    finite = jnp.isfinite(loss)
+    return params * 2, 0.9 * average + 0.1 * loss, jnp.where(finite, scale * 2, scale / 2)
+
+
+def keyed(key: Any, params: Any) -> Any:
+    key, once = jax.random.split(key)
+    return key, params + jax.random.normal(once, params.shape)
+
+
+def trained(params: Any, x: Any, lr: Any) -> Any:
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((x @ p) ** 2))(params)
+    new = params - lr * grads
+    return new, jnp.mean((x @ new) ** 2), loss
+
+
+def hyperparameters(state: Any, lr: Any) -> Any:
+    return {"w": state["w"] * lr, "lr": lr}, state["w"].sum()
+
+
+def autoencoder(params: Any, x: Any) -> Any:
+    return params - 0.1 * jax.grad(lambda p: jnp.sum((x @ p - x) ** 2))(params), x @ params
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "unlikely", "without"),
     [
@@ -65,6 +111,16 @@ def adam(p: Any, m: Any, v: Any, g: Any) -> Any:
         (other_containers, (TREE, SQUARE), ("x",), {"x"}),
         (rolled, (SQUARE, SQUARE, jnp.ones(8)), (), {"key"}),
         (adam, (SQUARE,) * 4, (), {"g"}),
+        (cached, (SQUARE, SQUARE, SQUARE[:2]), ("x",), {"x", "params"}),
+        (recurrent, (SQUARE[:2], SQUARE[:2], SQUARE), ("x",), {"x", "params"}),
+        (iterated, (SQUARE[:2], SQUARE), ("x",), {"params"}),
+        (integrated, (SQUARE, jnp.float32(0)), ("x",), set()),
+        (looped, (SQUARE, jnp.float32(0)), ("x",), set()),
+        (averaged, (SQUARE, jnp.float32(0), jnp.float32(1)), (), set()),
+        (keyed, (jax.random.key(0), SQUARE), (), set()),
+        (trained, (SQUARE, SQUARE[:2], jnp.float32(0)), ("x",), {"x", "lr"}),
+        (hyperparameters, ({"w": SQUARE, "lr": jnp.float32(0)}, jnp.float32(0)), (), {"lr"}),
+        (autoencoder, (SQUARE, SQUARE[:2]), ("x",), {"x"}),
     ],
 )
 def test_what_is_not_replaced(
@@ -74,9 +130,24 @@ def test_what_is_not_replaced(
     interference = Interference(Dataflow(entry_function(import_module(lowered.module).module)))
     leaves = lowered.signature.arguments
     doubted = {leaf.index for leaf in leaves if leaf.root in unlikely}
-    found = find_replacements(lowered.signature, interference, doubted)
+    found = find_replacements(lowered.signature, lambda: interference, doubted)
     assert {leaf.path for leaf in leaves if leaf.index not in found} == without
     assert len(set(found.values())) == len(found)
     for argument, result in found.items():
         new = lowered.signature.results[result]
         assert (leaves[argument].shape, leaves[argument].dtype) == (new.shape, new.dtype)
+
+
+def test_what_is_plain_by_paths_asks_for_no_dataflow() -> None:
+    def step(params: Any, state: Any, batch: Any) -> Any:
+        new = jax.tree.map(lambda p, m: p - 0.1 * m, params, state["mu"])
+        return new, {"mu": params, "nu": state["nu"]}, batch["x"].sum()
+
+    many = {f"layer{number}": TREE for number in range(20)}
+    lowered = lower(step, (many, {"mu": many, "nu": many}, {"x": jnp.ones(3)}), {})
+
+    def none() -> Interference:
+        raise AssertionError("asked for")
+
+    found = find_replacements(lowered.signature, none)
+    assert len(found) == 3 * len(jax.tree.leaves(many))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -140,9 +145,101 @@ def test_the_line_to_change_names_what_is_chosen_and_what_could_be() -> None:
 
     plain = di.inspect(step, square, square, jnp.ones(4))
     assert headline.fix(plain) == 'step = jax.jit(step, donate_argnames=("w", "m"))'
-    assert headline.fix(plain.donate("w", "m", "x")) == 'step = jax.jit(step, donate_argnames=("w", "m", "x"))'
+    assert headline.fix(plain.donate("w")) == 'step = jax.jit(step, donate_argnames=("w", "m"))'
     jitted = di.inspect(jax.jit(step, donate_argnums=(0, 1)), square, square, jnp.ones(4))
     assert headline.fix(jitted) is None
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
+def test_what_no_result_can_take_is_left_out_of_the_line() -> None:
+    @functools.partial(jax.jit, donate_argnames=("w", "x"))
+    def step(w: jax.Array, x: jax.Array) -> jax.Array:
+        return w * x.sum()
+
+    square = jnp.ones((64, 64))
+    with pytest.raises(di.DonationError):
+        di.assert_donated(step, square, jnp.ones(4))
+    line = headline.fix(di.inspect(step, square, jnp.ones(4)))
+    di.assert_donated(_changed(line, inspect.unwrap(step)), square, jnp.ones(4))
+
+
+Steps = Callable[..., Any]
+
+
+def sgd(params: Any, x: Any, y: Any, lr: Any) -> Any:
+    loss, grads = jax.value_and_grad(lambda p: jnp.mean((jnp.tanh(x @ p) - y) ** 2))(params)
+    return params - lr * grads, loss
+
+
+def autoencoder(params: Any, x: Any) -> Any:
+    def loss(p: Any) -> Any:
+        return jnp.mean((x @ p - x) ** 2), x @ p
+
+    (value, reconstruction), grads = jax.value_and_grad(loss, has_aux=True)(params)
+    return params - grads, reconstruction, value
+
+
+def predicting(params: Any, x: Any, y: Any) -> Any:
+    predicted = x @ params
+    return params - 0.1 * jax.grad(lambda p: jnp.mean((x @ p - y) ** 2))(params), predicted
+
+
+def scaled(state: Any, batch: Any, lr_scale: Any) -> Any:
+    new, loss = sgd(state["w"], batch["x"], batch["y"], lr_scale)
+    return {"w": new, "count": state["count"] + 1}, loss
+
+
+SQUARE, ROWS = jnp.ones((64, 64)) / 64, jnp.ones((8, 64))
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments", "again"),
+    [
+        (sgd, (SQUARE, ROWS, ROWS, jnp.float32(0.1)), ["lr"]),
+        (autoencoder, (SQUARE, ROWS), ["x"]),
+        (predicting, (SQUARE, ROWS, ROWS), ["x", "y"]),
+        (scaled, ({"w": SQUARE, "count": 0}, {"x": ROWS, "y": ROWS}, jnp.float32(0.1)), ["lr_scale"]),
+    ],
+)
+def test_the_line_can_be_followed_where_all_but_the_first_argument_is_passed_again(
+    step: Steps, arguments: tuple[Any, ...], again: list[str]
+) -> None:
+    inspection = di.inspect(step, *arguments)
+    changed = _changed(headline.fix(inspection), step)
+    state, rest = jax.tree.map(jnp.copy, arguments[0]), arguments[1:]
+    for _ in range(3):
+        state = changed(state, *rest)[0]
+    assert [one.path for one in inspection.passed_again] == again
+    assert all(f"Perhaps unsafe to donate: {path}: " in inspection.report() for path in again)
+    assert "16.4 KB of arguments could be" in _text(inspection)
+    with pytest.raises(di.DonationError) as raised:
+        di.assert_donated(step, *arguments)
+    advised = [line for line in str(raised.value).splitlines() if line.startswith(step.__name__ + " = ")]
+    assert advised == [headline.fix(inspection)]
+
+
+def test_who_chooses_what_is_passed_again_donates_it() -> None:
+    inspection = di.inspect(sgd, SQUARE, ROWS, ROWS, jnp.float32(0.1)).donate("lr")
+    assert headline.fix(inspection) == 'sgd = jax.jit(sgd, donate_argnames=("params", "lr"))'
+    assert headline.perhaps_unsafe(inspection) == ()
+
+
+def test_where_all_that_could_be_donated_is_passed_again_there_is_no_line() -> None:
+    def loss(params: Any, targets: Any) -> Any:
+        return params.sum(), (params @ params)[:8], targets.sum()
+
+    inspection = di.inspect(loss, SQUARE, ROWS)
+    assert [one.path for one in inspection.passed_again] == ["targets"]
+    assert headline.fix(inspection) is None
+    assert _text(inspection) == "Nothing is donated, and what could be is probably passed again."
+    with pytest.raises(di.DonationError, match="Perhaps unsafe to donate: targets: "):
+        di.assert_donated(loss, SQUARE, ROWS)
+
+
+def _changed(line: str | None, step: Steps) -> Steps:
+    scope = {"jax": jax, step.__name__: step}
+    exec(line or "", scope)
+    return cast(Steps, scope[step.__name__])
 
 
 def test_each_free_result_is_offered_once() -> None:

@@ -53,6 +53,7 @@ class Interference:
         self._flow = flow
         self._readers: dict[int, _Readers] = {}
         self._levels: dict[tuple[int, int], Level] = {}
+        self._dependents: dict[tuple[int, bool], frozenset[Value]] = {}
         self._kernels = Kernels(flow)
 
     def level(self, argument: int, result: int) -> Level:
@@ -85,6 +86,23 @@ class Interference:
         """Whether the result is the argument itself, or made by what reads it along one index: an update of it."""
         value, taken = self._flow.returned[result], self._flow.arguments[argument]
         return value is taken or (bool(taken.uses) and self._readers_of(argument).along.get(value) is True)
+
+    def depends(self, argument: int, result: int, *, along: bool = False) -> bool:
+        """Whether the result is the argument or made from it, by however many kernels; `along`: on some way element by
+        element."""
+        if (argument, along) not in self._dependents:
+            self._dependents[argument, along] = self._made_from(self._flow.arguments[argument], along)
+        return self._flow.returned[result] in self._dependents[argument, along]
+
+    def _made_from(self, value: Value, along: bool) -> frozenset[Value]:
+        found, pending = {value}, [value]
+        while pending:
+            for step, operand in pending.pop().uses:
+                for made in step.results:
+                    if made not in found and (not along or step.goes_along(operand, made.number)):
+                        found.add(made)
+                        pending.append(made)
+        return frozenset(found)
 
     def blocked_by(self, argument: int, result: int) -> int:
         """The results (a bit a position) that must be made before `result` can take over the argument's buffer, beyond

@@ -1,13 +1,15 @@
 """Which result comes back in an argument's place, as far as paths, types and dataflow tell.
 
 Who calls a function again passes what came back, and for an argument in whose place nothing came back most likely what
-was passed before: frozen parameters, a key, a batch that is looked at again.
+was passed before: frozen parameters, a learning rate, a key, a batch that is looked at again.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence, Set
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from functools import cached_property
 from typing import NamedTuple
 
 from donation_inspector.analysis.interference import Interference
@@ -15,67 +17,140 @@ from donation_inspector.analysis.pairing import COSTS
 from donation_inspector.signature import Leaf, Signature
 
 _CERTAIN_COPY = 1 + max(COSTS.values())
+_Pair = tuple[Leaf, Leaf]
 
 
-class _Tree(NamedTuple):
-    """Leaves of one argument and the results with the same paths below one prefix; the best sort first."""
+class _Rank(NamedTuple):
+    """How far the results are the arguments' new values; the best sorts first."""
 
-    fewer: int
     unlikely: bool
     not_updated: float
     cost: float
     order: int
-    pairs: tuple[tuple[int, int], ...]
+    results: tuple[int, ...]
 
 
 def find_replacements(
-    signature: Signature, interference: Interference, unlikely: Set[int] = frozenset()
+    signature: Signature, interference: Callable[[], Interference], unlikely: Set[int] = frozenset()
 ) -> dict[int, int]:
     """The result that takes the place of each argument, by flat index; the others have none.
 
     What a framework says of a result (`Leaf.updates`) comes first. Then the largest trees: the leaves of an argument
     have results of their types under the same paths below one prefix. Of trees as large, those with more results that
-    are updates of their arguments. Then what is left of equal types. `unlikely` are arguments that are replaced only
-    where no other is.
+    are updates of their arguments. Then what is left of equal types, where it may be the argument's new value.
+    `unlikely` are arguments that are replaced only where no other is. `interference` is asked for where several trees
+    want the same, and for what is left.
     """
-    found: dict[int, int] = {}
-    by_path = {leaf.path: leaf.index for leaf in signature.arguments}
+    return _Search(signature, interference, unlikely).found
+
+
+class _Search:
+    def __init__(self, signature: Signature, interference: Callable[[], Interference], unlikely: Set[int]) -> None:
+        self._signature, self._unlikely, self._ask = signature, unlikely, interference
+        self.found: dict[int, int] = {}
+        by_path = {leaf.path: leaf.index for leaf in signature.arguments}
+        for result in signature.results:
+            if result.updates in by_path:
+                self.found.setdefault(by_path[result.updates], result.index)
+        self._taken = set(self.found.values())
+        self._take_trees()
+        self._take_what_is_left()
+
+    @cached_property
+    def _interference(self) -> Interference:
+        return self._ask()
+
+    def _take_trees(self) -> None:
+        def sort(tree: Sequence[_Pair]) -> tuple[int, bool]:
+            return -len(tree), self._doubted(tree)
+
+        for _, trees in itertools.groupby(sorted(_trees(self._signature), key=sort), sort):
+            free = [tree for tree in trees if any(map(self._is_free, tree))]
+            if self._contested(free):
+                free.sort(key=self._rank)
+            for pair in itertools.chain(*free):
+                self._take(pair)
+
+    def _take_what_is_left(self) -> None:
+        results = _by_type(result for result in self._signature.results if result.index not in self._taken)
+        left = (argument for argument in self._signature.arguments if argument.index not in self.found)
+        pairs = [(argument, result) for argument in left for result in results[_type(argument)]]
+        for pair in sorted(filter(self._may_be_its_value, pairs), key=lambda pair: self._rank([pair])):
+            batch = pair[0].index in self._unlikely and not self._along(pair)
+            # where a step gives back what it keeps, another value of a batch's type is an output
+            if not batch or self._unlikely >= self.found.keys():
+                self._take(pair)
+
+    def _take(self, pair: _Pair) -> None:
+        if self._is_free(pair):
+            argument, result = pair
+            self.found[argument.index] = result.index
+            self._taken.add(result.index)
+
+    def _is_free(self, pair: _Pair) -> bool:
+        return pair[0].index not in self.found and pair[1].index not in self._taken
+
+    def _contested(self, trees: Sequence[Sequence[_Pair]]) -> bool:
+        """Whether it makes a difference which of the trees is taken first."""
+        free = [pair for tree in trees for pair in tree if self._is_free(pair)]
+        wanted = (Counter(pair[side].index for pair in free) for side in (0, 1))
+        return any(max(counts.values(), default=0) > 1 for counts in wanted)
+
+    def _doubted(self, pairs: Sequence[_Pair]) -> bool:
+        return any(argument.index in self._unlikely for argument, _ in pairs)
+
+    def _rank(self, pairs: Sequence[_Pair]) -> _Rank:
+        interference, known = self._interference, list(_positions(pairs))
+        updated = sum(interference.updates(*pair) for pair in known)
+        cost = sum(COSTS.get(interference.level(*pair), _CERTAIN_COPY) for pair in known) / len(pairs)
+        order = pairs[0][0].index
+        results = tuple(result.index for _, result in pairs)
+        return _Rank(self._doubted(pairs), 1 - updated / len(pairs), cost, order, results)
+
+    def _may_be_its_value(self, pair: _Pair) -> bool:
+        """Whether a result of the argument's type can be its new value, which is made from the old one.
+
+        A number's is made element by element. What comes of a learning rate by way of arrays, as a loss, is no such.
+        """
+        argument, _ = pair
+        if argument.shape == () and not argument.dtype.startswith("key<"):
+            return self._along(pair)
+        return all(self._interference.depends(*known) for known in _positions([pair]))
+
+    def _along(self, pair: _Pair) -> bool:
+        return all(self._interference.depends(*known, along=True) for known in _positions([pair]))
+
+
+def _trees(signature: Signature) -> Iterator[list[_Pair]]:
+    """The leaves of each whole argument with the results of their types that have the same paths below one prefix."""
+    # a bare array has no structure that a result could have too
+    inside = {leaf.index: leaf.path.removeprefix(leaf.root) for leaf in signature.arguments}
+    starts = {path[0] for path in inside.values() if path}
+    ending: defaultdict[Hashable, list[Leaf]] = defaultdict(list)
     for result in signature.results:
-        if result.updates in by_path:
-            found.setdefault(by_path[result.updates], result.index)
-    taken = set(found.values())
-    for tree in sorted(_trees(signature, interference, unlikely)):
-        for argument, result in tree.pairs:
-            if argument not in found and result not in taken:
-                found[argument] = result
-                taken.add(result)
+        for at, character in enumerate(result.path):
+            if character in starts:
+                ending[_type(result), result.path[at:]].append(result)
+    trees: defaultdict[tuple[str, str], list[_Pair]] = defaultdict(list)
+    for argument in signature.arguments:
+        path = inside[argument.index]
+        for result in ending.get((_type(argument), path), ()):
+            trees[argument.root, result.path.removesuffix(path)].append((argument, result))
+    yield from trees.values()
+
+
+def _by_type(leaves: Iterable[Leaf]) -> defaultdict[Hashable, list[Leaf]]:
+    found: defaultdict[Hashable, list[Leaf]] = defaultdict(list)
+    for leaf in leaves:
+        found[_type(leaf)].append(leaf)
     return found
 
 
-def _trees(signature: Signature, interference: Interference, unlikely: Set[int]) -> Iterator[_Tree]:
-    results = defaultdict[Hashable, list[Leaf]](list)
-    for result in signature.results:
-        results[_type(result)].append(result)
-    alike: defaultdict[tuple[str, str], list[tuple[Leaf, Leaf]]] = defaultdict(list)
-    for argument in signature.arguments:
-        inside = argument.path.removeprefix(argument.root)
-        for result in results[_type(argument)]:
-            # a bare array has no structure that a result could have too
-            if inside and result.path.endswith(inside):
-                alike[argument.root, result.path.removesuffix(inside)].append((argument, result))
-            yield _tree(0, [(argument, result)], interference, unlikely)
-    for pairs in alike.values():
-        yield _tree(len(pairs), pairs, interference, unlikely)
-
-
-def _tree(size: int, pairs: Sequence[tuple[Leaf, Leaf]], interference: Interference, unlikely: Set[int]) -> _Tree:
-    doubted = any(argument.index in unlikely for argument, _ in pairs)
-    positions = [(argument.position, result.position) for argument, result in pairs]
-    known = [(a, r) for a, r in positions if a is not None and r is not None]
-    updated = sum(interference.updates(*pair) for pair in known)
-    cost = sum(COSTS.get(interference.level(*pair), _CERTAIN_COPY) for pair in known) / len(pairs)
-    indices = tuple((argument.index, result.index) for argument, result in pairs)
-    return _Tree(-size, doubted, 1 - updated / len(pairs), cost, indices[0][0], indices)
+def _positions(pairs: Sequence[_Pair]) -> Iterator[tuple[int, int]]:
+    """Those of the pairs that stand in the program."""
+    for argument, result in pairs:
+        if argument.position is not None and result.position is not None:
+            yield argument.position, result.position
 
 
 def _type(leaf: Leaf) -> Hashable:

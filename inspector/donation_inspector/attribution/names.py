@@ -54,6 +54,12 @@ def keys(path: str) -> Keys:
     return tuple(quoted or bare for _, quoted, bare in _KEY.findall(path))
 
 
+def is_batch(path: str) -> bool:
+    """Whether a path's words name a batch."""
+    name = read_name(keys(path))
+    return name is not None and name[0] is Role.BATCH
+
+
 def read_name(path: Keys) -> tuple[Role, Certainty] | None:
     """The class that a path's words name, the outermost word first, and how sure that is."""
     words = [frozenset(_CAMEL.sub("_", key).lower().split("_")) for key in path]
