@@ -318,6 +318,35 @@ def test_stages_take_and_give_what_the_user_does(pairs: Any) -> None:
         lowered.compile()(*trees(3))
 
 
+@pytest.mark.parametrize("pairs", [ADAM, SINGLE])
+def test_what_a_stage_tells_of_arguments_and_results_is_told_of_the_users(pairs: Any) -> None:
+    step, plain = donating.jit(adam, pairs=pairs).trace(*trees()), jax.jit(adam).trace(*trees())
+    assert step.out_avals == plain.out_avals
+    assert step.in_avals == plain.in_avals
+    assert step.lower().in_avals == plain.lower().in_avals
+    for name in ("input_shardings", "output_shardings", "input_formats", "output_formats"):
+        assert getattr(step.lower().compile(), name) == getattr(plain.lower().compile(), name)
+    infos = jax.tree.leaves(step.args_info)
+    assert step.donate_argnums == tuple(leaf for leaf, info in enumerate(infos) if info.donated)
+    with pytest.raises(AttributeError):
+        step.no_such_thing  # noqa: B018
+
+
+def test_what_cannot_be_exported_says_what_can() -> None:
+    with pytest.raises(TraceError, match=re.escape("in the order [2]['b'], [2]['w'], [0]['b'], [0]['w'], [1]['b']")):
+        jax.export.export(donating.jit(adam, pairs=ADAM))(*trees())
+    with pytest.raises(TraceError, match=r"takes the donated leaves as arguments of their own and returns its results"):
+        jax.export.export(donating.jit(adam, pairs=SINGLE))(*trees())
+
+
+def test_what_has_the_functions_own_order_is_exported() -> None:
+    step = donating.jit(adam, pairs={"p": "[0]", "m": "[1]", "v": "[2]"})
+    exported = jax.export.export(step)(*trees())
+    assert exported.out_tree == jax.tree.structure(adam(*trees()))
+    assert same(exported.call(*trees()), jax.jit(adam)(*trees()))
+    assert exported.mlir_module().count("tf.aliasing_output") == 6
+
+
 def test_it_has_the_functions_name_doc_and_signature_and_can_be_a_method() -> None:
     step = donating.jit(adam, pairs=ADAM, inline=True)
     assert (step.__name__, step.__doc__, step.__wrapped__) == (adam.__name__, adam.__doc__, adam)

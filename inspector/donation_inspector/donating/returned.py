@@ -39,6 +39,13 @@ class Order:
     def __repr__(self) -> str:
         return f"{self.tree} in the order {list(self.leaves)}"
 
+    @property
+    def paths(self) -> list[str]:
+        """Where each result stands in what the function returns, in this order."""
+        found: Any = _jax.tree_util.tree_flatten_with_path(self.tree.unflatten(range(len(self.leaves))))[0]
+        paths = [key_path(keys) for keys, _ in found]
+        return [paths[leaf] for leaf in self.leaves]
+
     def of(self, leaves: Sequence[Any]) -> Returned:
         """The user's flat results in this order."""
         return Returned(self, [leaves[leaf] for leaf in self.leaves])
@@ -80,10 +87,7 @@ def _flatten(node: Returned) -> tuple[Sequence[Any], Order]:
 
 
 def _flatten_with_keys(node: Returned) -> tuple[list[tuple[_Path, Any]], Order]:
-    order = node.order
-    found: Any = _jax.tree_util.tree_flatten_with_path(order.tree.unflatten(range(len(order.leaves))))[0]
-    paths = [key_path(keys) for keys, _ in found]
-    return [(_Path(paths[leaf]), value) for leaf, value in zip(order.leaves, node.leaves, strict=True)], order
+    return [(_Path(path), value) for path, value in zip(node.order.paths, node.leaves, strict=True)], node.order
 
 
 # The class itself is its unflatten: it runs at each call.
