@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 from jax import export
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, i32
 from xdsl.passes import ModulePass
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 from xdsl.utils.exceptions import DiagnosticException
@@ -143,3 +143,35 @@ def test_a_module_that_mlir_refuses_is_told_in_its_words_and_not_printed(add: bo
         inspection.apply([JaxUseDonatedArguments(), Unattributed(add)])
     with pytest.raises(PassError, match=counts):
         inspection.apply(Unattributed(add))
+
+
+@dataclass(frozen=True)
+class Flagging(ModulePass):
+    """Pairs by `tf.aliasing_output`, as JAX itself writes it."""
+
+    name = "flagging"
+
+    a: int = 1
+    b: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
+        results = [IntegerAttr(result, i32) for result in (self.a, self.b)]
+        entry_function(op).arg_attrs = ArrayAttr([DictionaryAttr({"tf.aliasing_output": one}) for one in results])
+
+
+def test_a_pass_that_pairs_by_flags_is_compiled_with_its_pairs() -> None:
+    size = jax.ShapeDtypeStruct((64, 64), jnp.float32)
+    inspection = di.inspect(jax.jit(lambda a, b: (b + 1, a * 2), donate_argnums=(0, 1)), size, size)
+    applied = inspection.apply(Flagging())
+    assert (dict(applied.pairs), applied.compilable) == ({0: 1, 1: 0}, True)
+    assert "no result" not in " ".join(one.message for one in applied.diagnostics)
+    variants = inspection.compare(pipeline=Flagging()).variants
+    # JAX's own order makes XLA copy one of the two; each result in its own argument's place needs nothing
+    assert variants["pass"].memory is not None
+    assert variants["jax"].memory is not None
+    assert variants["pass"].memory.temp == 0
+    assert variants["pass"].memory.total < variants["jax"].memory.total
+
+    nowhere = inspection.apply(Flagging(9, 9))
+    assert (dict(nowhere.pairs), nowhere.compilable) == ({}, False)
+    assert nowhere.why_not == "it sets tf.aliasing_output = 9 at argument 0, but there is no result 9"

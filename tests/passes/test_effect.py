@@ -71,11 +71,77 @@ def test_flags_left_at_the_arguments() -> None:
         f"(%a: {T} {{tf.aliasing_output = 0 : i32}}, %b: {T}, %c: tensor<i8> {{jax.buffer_donor = true}}) -> ({T}, {T})"
     )
     after = func(signature, MADE, materialize("%m", "%r", "%b"), f"func.return %m, %s : {T}, {T}")
-    effect = read_effect(BEFORE, after)
+    effect = read_effect(func(signature, MADE, f"func.return %r, %s : {T}, {T}"), after)
     assert effect.donation_left == Donation({0: 0}, frozenset({2}))
     # the flag that the pass did not use would claim result 0 a second time
     assert effect.donation == Donation({1: 0}, frozenset({2}))
     assert effect.compilable
+
+
+def flagged(*results: int | None) -> str:
+    """The signature with these `tf.aliasing_output` at %a and %b."""
+    flags = ["" if result is None else f" {{tf.aliasing_output = {result} : i32}}" for result in results]
+    return f"(%a: {T}{flags[0]}, %b: {T}{flags[1]}, %c: tensor<i8>) -> ({T}, {T})"
+
+
+RETURN = f"func.return %r, %s : {T}, {T}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pairs"),
+    [
+        ((0, 1), (1, 0), ((1, 0), (0, 1))),
+        ((None, None), (1, None), ((0, 1),)),
+        # what it kept while it changed the other is its decision too
+        ((0, 1), (0, None), ((0, 0),)),
+        ((None, 1), (0, 1), ((0, 0), (1, 1))),
+        ((0, 1), (None, None), ()),
+        ((0, 1), (0, 1), ()),
+    ],
+)
+def test_flags_that_the_pass_set_are_its_decision(
+    before: tuple[int | None, ...], after: tuple[int | None, ...], pairs: tuple[tuple[int, int], ...]
+) -> None:
+    effect = read_effect(func(flagged(*before), MADE, RETURN), func(flagged(*after), MADE, RETURN))
+    assert (effect.pairs, effect.why_not) == (pairs, None)
+    assert effect.donation == Donation(dict(pairs))
+
+
+def test_a_flag_at_an_argument_that_the_pass_added_is_no_pair() -> None:
+    after = func(
+        f"(%n: {T}, %a: {T}, %b: {T} {{tf.aliasing_output = 0 : i32}}, %c: tensor<i8> {{tf.aliasing_output = 1 : i32}}) "
+        f"-> ({T}, {T})",
+        MADE,
+        RETURN,
+    )
+    effect = read_effect(BEFORE, after)
+    assert (effect.why_not, effect.pairs) == ("it changes the arguments of the function", ())
+
+
+def test_a_flag_that_the_pass_set_beside_a_materialization() -> None:
+    before = func(flagged(0, 1), MADE, RETURN)
+    after = func(flagged(1, None), MADE, materialize("%m", "%r", "%b"), f"func.return %m, %s : {T}, {T}")
+    assert read_effect(before, after).donation == Donation({0: 1, 1: 0})
+    after = func(flagged(0, None), MADE, materialize("%m", "%r", "%b"), f"func.return %m, %s : {T}, {T}")
+    assert read_effect(before, after).donation == Donation({1: 0})
+
+
+@pytest.mark.parametrize(
+    ("signature", "why_not"),
+    [
+        (flagged(9, 9), "it sets tf.aliasing_output = 9 at argument 0, but there is no result 9"),
+        (flagged(-1, None), "it sets tf.aliasing_output = -1 at argument 0, but there is no result -1"),
+        (flagged(1, 1), "it gives result 1 the buffers of two arguments, 0 and 1"),
+        (
+            f"(%a: {T}, %b: {T}, %c: tensor<i8> {{tf.aliasing_output = 0 : i32}}) -> ({T}, {T})",
+            "it gives result 0, tensor<2xf32>, the buffer of argument 2, tensor<i8>",
+        ),
+    ],
+)
+def test_flags_that_cannot_be_are_told(signature: str, why_not: str) -> None:
+    effect = read_effect(BEFORE, func(signature, MADE, RETURN))
+    assert (effect.why_not, effect.compilable) == (why_not, False)
+    assert all(0 <= result < 2 for _, result in effect.pairs)
 
 
 def test_removed_results_keep_their_pair() -> None:

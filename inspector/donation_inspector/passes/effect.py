@@ -1,7 +1,8 @@
 """What a pipeline did to the entry function, read off the function before and after.
 
 The decision of `jax-use-donated-arguments` stands in the IR as `bufferization.materialize_in_destination` before the
-return. An effect is those decisions as pairs of positions, and whether they are all that changed.
+return; another pass may set `tf.aliasing_output` itself. An effect is those decisions as pairs of positions, and
+whether they are all that changed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from xdsl.ir import Attribute, IRNode, Operation, Region, SSAValue
 
 from donation_inspector.analysis.destination import destination_argument, fits_destination, is_destination
 from donation_inspector.analysis.naming import operation_name
+from donation_inspector.ir.dialect import to_text
 from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
 from donation_inspector.ir.exporter import Materializations
+from donation_inspector.ir.size import nbytes
 from donation_inspector.passes.flags import argument_attributes
 from donation_inspector.signature import Donation
 
@@ -30,7 +33,8 @@ class Effect:
 
     pairs: (argument, result) one-to-one, in the order of the results: the result is written into the argument, before
         the return or, in a changed program, where it is computed. Of a value returned at several positions, the first
-        counts; of several writes into one argument, too.
+        counts; of several writes into one argument, too. So is a flag that the pipeline set or changed, and where it
+        changed flags and materialized nothing, each one there.
     materializations: the operations added before the return, as they stand there.
     donation_left: the flags still at the arguments.
     removed_results: results that the function no longer returns.
@@ -55,8 +59,8 @@ class Effect:
 
     @property
     def donation(self) -> Donation:
-        """What the pipeline made, for XLA: its pairs and the donors it left. An alias flag that it left unused is not
-        its decision, and would claim a result twice: it goes."""
+        """What the pipeline made, for XLA: its pairs and the donors it left. An alias flag that it left as it was,
+        beside materializations, is not its decision, and may claim a result twice: it goes."""
         aliases = dict(self.pairs)
         return Donation(aliases=aliases, donors=self.donation_left.donors.difference(aliases))
 
@@ -84,8 +88,14 @@ def read_effect(before: FuncOp, after: FuncOp, *, rewritten: Sequence[str] = (),
     why_not = why_not or _compare_signatures(before, after)
     if why_not is None and changed:
         why_not = f"it changes more than the entry function: {', '.join(changed)}"
-    in_the_body = _returned_buffers(returned_after) if why_not and len(returned) == len(returned_after) else ()
-    pairs = _one_to_one([*(pair for pair in written if pair is not None), *in_the_body])
+    same_results = len(returned) == len(returned_after)
+    in_the_body = _returned_buffers(returned_after) if why_not and same_results else ()
+    materialized = [*(pair for pair in written if pair is not None), *in_the_body]
+    flagged = _flagged(before, after, only_changed=bool(materialized))
+    why_not = why_not or _why_no_flags(flagged, materialized, after)
+    same_positions = same_results and before.function_type == after.function_type
+    there = [pair for pair in flagged if same_positions and 0 <= pair[1] < len(returned)]
+    pairs = _one_to_one([*materialized, *there])
     attributes = 0 if after.res_attrs is None else len(after.res_attrs)
     return Effect(
         pairs=pairs,
@@ -189,6 +199,33 @@ def _returned_buffers(returned_after: Sequence[SSAValue]) -> Iterator[tuple[int,
         dest = destination_argument(value.owner) if isinstance(value.owner, MaterializeInDestinationOp) else None
         if dest is not None:
             yield dest.index, position
+
+
+def _flagged(before: FuncOp, after: FuncOp, *, only_changed: bool) -> list[tuple[int, int]]:
+    """The alias flags that the pipeline decided, as (argument, result): none where it left all as they were."""
+    was, now = read_donation(before).aliases, read_donation(after).aliases
+    if was == now:
+        return []
+    return [pair for pair in sorted(now.items()) if not only_changed or was.get(pair[0]) != pair[1]]
+
+
+def _why_no_flags(
+    flagged: Sequence[tuple[int, int]], materialized: Sequence[tuple[int, int]], after: FuncOp
+) -> str | None:
+    inputs, outputs = after.function_type.inputs.data, after.function_type.outputs.data
+    claimed = {result: argument for argument, result in materialized}
+    for argument, result in flagged:
+        if not 0 <= result < len(outputs):
+            return f"it sets {ALIAS} = {result} at argument {argument}, but there is no result {result}"
+        if claimed.setdefault(result, argument) != argument:
+            return f"it gives result {result} the buffers of two arguments, {claimed[result]} and {argument}"
+        sizes = nbytes(inputs[argument]), nbytes(outputs[result])
+        if inputs[argument] != outputs[result] and (None in sizes or sizes[0] != sizes[1]):
+            return (
+                f"it gives result {result}, {to_text(outputs[result])}, the buffer of argument {argument}, "
+                f"{to_text(inputs[argument])}"
+            )
+    return None
 
 
 def _first_positions(values: Sequence[SSAValue]) -> dict[SSAValue, int]:
