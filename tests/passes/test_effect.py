@@ -109,8 +109,7 @@ def test_flags_that_the_pass_set_are_its_decision(
 
 def test_a_flag_at_an_argument_that_the_pass_added_is_no_pair() -> None:
     after = func(
-        f"(%n: {T}, %a: {T}, %b: {T} {{tf.aliasing_output = 0 : i32}}, %c: tensor<i8> {{tf.aliasing_output = 1 : i32}}) "
-        f"-> ({T}, {T})",
+        f"(%n: {T}, %a: {T}, %b: {T}, %c: tensor<i8> {{tf.aliasing_output = 1 : i32}}) -> ({T}, {T})",
         MADE,
         RETURN,
     )
