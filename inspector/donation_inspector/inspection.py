@@ -22,6 +22,7 @@ from donation_inspector.answers import Applied, Comparison, Comparisons, Measure
 from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
 from donation_inspector.bufferized.values import Bufferization
 from donation_inspector.errors import CompileError
+from donation_inspector.frameworks import jitting
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
@@ -192,7 +193,10 @@ class Inspection:
 
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments; None where there is no function to write it for."""
-        return self._subject.origin.line_that_donates(names)
+        way = self._subject.origin.way
+        others = (whole for whole in self.wholes if whole.name not in names)
+        alone = any(not self.donated_by_function.isdisjoint(whole.leaves) for whole in others)
+        return None if way is None else jitting.line_that_donates(way, names, alone=alone)
 
     # ---- other donated sets and pipelines
 

@@ -8,14 +8,14 @@ import dataclasses
 import pathlib
 import reprlib
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
 
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.errors import IRError
-from donation_inspector.frameworks import jitting, step
+from donation_inspector.frameworks import step
 from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
 from donation_inspector.frameworks.ways import Way, way_of
 from donation_inspector.ir import entry, source
@@ -39,7 +39,6 @@ class FromFunction:
         lowered = step.lower(fn, args, kwargs)
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
         self._call = Resizable(fn, args, kwargs)
-        self.jit: str | None = jitting.call_that_jits(fn)
         self.way: Way | None = way_of(fn)
         self._take(dataclasses.replace(lowered, inputs=()))
 
@@ -84,10 +83,6 @@ class FromFunction:
         changing = {"unusable", "same array", "dropped"}
         of_trace = [note for note in (*self._lowered.warnings, *self._lowered.notes) if note.kind not in changing]
         return tuple(str(note) for note in (*of_set, *of_trace))
-
-    def line_that_donates(self, names: Sequence[str]) -> str | None:
-        """The jit with `donate_argnames`; None where the function or an argument has no name of its own."""
-        return jitting.line_that_donates(self.name, self.jit, names)
 
     def jaxpr(self) -> str | None:
         """The traced program as JAX prints it."""
@@ -141,7 +136,6 @@ class HeldInput:
 class FromFile:
     """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
 
-    jit: str | None = None
     way: Way | None = None
 
     def __init__(self, given: str | bytes | pathlib.Path) -> None:
@@ -169,10 +163,6 @@ class FromFile:
     def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:  # noqa: ARG002
         """What is wrong with the file's own donation, whatever is donated now."""
         return self._problems
-
-    def line_that_donates(self, names: Sequence[str]) -> str | None:  # noqa: ARG002
-        """A file is donated by nobody's code."""
-        return None
 
     def jaxpr(self) -> str | None:
         """A file has none."""

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.answers import MeasuredVariant, Measurement
 from donation_inspector.errors import IRError
-from donation_inspector.frameworks import jitting
 from donation_inspector.frameworks.resizing import FIXED
 from donation_inspector.frameworks.ways import Way
 from donation_inspector.ir import source
@@ -57,7 +56,6 @@ class FromSaved:
         self.module = module
         self.signature: Signature = _signature(state["signature"])
         self.platform: str = state["platform"]
-        self.jit: str | None = state["jit"]
         way: Json | None = state.get("way")
         self.way = (
             None if way is None else _rebuilt(Way, way, positional=tuple(way["positional"]), named=tuple(way["named"]))
@@ -94,10 +92,6 @@ class FromSaved:
         if known is None:
             return ("JAX was not asked about this donated set before it was saved: pairs are first in, first out.",)
         return known.notes
-
-    def line_that_donates(self, names: Sequence[str]) -> str | None:
-        """As for the function that it was."""
-        return jitting.line_that_donates(self.name, self.jit, names)
 
     def jaxpr(self) -> str | None:
         """The jaxpr's text."""
@@ -143,7 +137,6 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         "versions": {name: version(name) for name in ("jax", "donation-inspector")},
         "name": origin.name,
         "platform": origin.platform,
-        "jit": origin.jit,
         "way": None if origin.way is None else dataclasses.asdict(origin.way),
         "signature": dataclasses.asdict(origin.signature),
         "jaxpr": subject.jaxpr,

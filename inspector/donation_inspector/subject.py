@@ -7,7 +7,7 @@ one lock keeps MLIR contexts to one thread at a time, since a widget asks from o
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -88,17 +88,8 @@ class Origin(Protocol):
         ...
 
     @property
-    def jit(self) -> str | None:
-        """The call that jits the function, up to where `donate_argnames` goes; None where no such call does it."""
-        ...
-
-    @property
     def way(self) -> Way | None:
         """How the function is jitted; None where there is none."""
-        ...
-
-    def line_that_donates(self, names: Sequence[str]) -> str | None:
-        """The line of code that donates these whole arguments."""
         ...
 
     def jaxpr(self) -> str | None: ...

@@ -127,8 +127,13 @@ def test_arguments_that_have_a_number_alone() -> None:
     text = code(positional, {1: 0}, x, x)
     assert text == "positional = jax.jit(positional, donate_argnums=(1,))"
     assert made(text, positional, x, x, name="positional") == {1: 0}
-    starred = code(lambda *both: both, {0: 0}, x, x)
-    assert all(line.startswith("#") for line in starred.splitlines())
+    text = code(starred, {1: 1}, x, x, x)
+    assert text == "starred = jax.jit(starred, donate_argnums=(1,))"
+    assert made(text, starred, x, x, x, name="starred") == {1: 1}
+
+
+def starred(a: Any, *bs: Any) -> Any:
+    return a.sum(), bs[0] * 2, bs[1].sum()
 
 
 class Trainer:

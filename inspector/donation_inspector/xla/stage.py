@@ -147,19 +147,15 @@ def asked_for(jitted: Any) -> tuple[str, ...] | None:
     return (*(info.donate_argnames or ()), *(f"args[{number}]" for number in info.donate_argnums or ()))
 
 
-def static_names(fn: Any) -> tuple[str, ...] | None:
-    """The static arguments of a `jax.jit` function, () for any other; None where some are known by number alone."""
-    info: Any = getattr(fn, "_jit_info", None)
-    if info is None:
-        return ()
-    names = tuple(info.static_argnames or ())
-    return None if len(names) < len(info.static_argnums or ()) else names
-
-
 def static_arguments(fn: Any) -> tuple[tuple[int, ...], tuple[str, ...]] | None:
     """The static arguments of a `jax.jit` function, by number and by name; None for any other."""
     info: Any = getattr(fn, "_jit_info", None)
     return None if info is None else (tuple(info.static_argnums or ()), tuple(info.static_argnames or ()))
+
+
+def keeps_unused(fn: Any) -> bool:
+    """Whether a `jax.jit` function keeps arguments that nothing reads; False for any other."""
+    return bool(getattr(getattr(fn, "_jit_info", None), "keep_unused", False))
 
 
 def wraps_options(fn: Any) -> bool:
