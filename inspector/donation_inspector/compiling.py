@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from donation_inspector.answers import VARIANTS, Applied, Comparison, MeasuredVariant, Measurement, Variant
 from donation_inspector.compiled_module import CompiledModule
 from donation_inspector.errors import MeasureError
+from donation_inspector.handed_over import handed_over
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.signature import Donation
 from donation_inspector.subject import CompiledKey, DonationKey, PassKey, donation_key
@@ -129,6 +130,34 @@ def compile_programs(
         }
         for (_, subject, wanted), made in zip(programs, fresh, strict=True)
     ]
+
+
+def compile_handed_over(
+    subject: Subject,
+    pairs: Mapping[int, int],
+    target: Target,
+    *,
+    progress: Progress,
+    cancel: threading.Event | None = None,
+) -> Compiled:
+    """Compile the program as `donation_inspector.jit` gives it to JAX for these pairs, by position, for its total.
+
+    It is no module of the program as the user wrote it: with its results in another order XLA schedules it anew.
+    """
+    key = _compiled_key(target, Donation(pairs))
+    if key not in subject.handed_over:
+        with subject.lock:
+            program = subject.origin.program(handed_over(subject, pairs), target)
+
+        def run(progress: Progress, cancel: threading.Event) -> Compiled:
+            (result,) = compile_variants({"as handed over": program}, progress=progress, cancel=cancel).values()
+            return result
+
+        (result,) = run_together([run], 1, progress, cancel)
+        if result.status not in _FINAL:
+            return result
+        subject.handed_over[key] = result
+    return subject.handed_over[key]
 
 
 def _under(name: str, part: _Part) -> Callable[[Progress, threading.Event], dict[CompiledKey, Compiled]]:

@@ -33,6 +33,11 @@ def code_for(subject: Subject, donated: frozenset[int], pairs: Mapping[int, int]
     return "\n".join(_Code(subject, donated, dict(pairs)).lines())
 
 
+def reorders(subject: Subject, donated: frozenset[int], pairs: Mapping[int, int]) -> bool:
+    """Whether that code makes the pairs by another order of what the program takes and returns."""
+    return _Code(subject, donated, dict(pairs)).reorders
+
+
 @dataclass(frozen=True, eq=False)
 class _Code:
     subject: Subject
@@ -47,6 +52,17 @@ class _Code:
     def signature(self) -> Signature:
         return self.subject.signature
 
+    @property
+    def reorders(self) -> bool:
+        """Whether a `di.jit` is written, or another order of the returned values, which is the same program."""
+        way = self.way
+        if way is None or way.kind in ("equinox", "nnx") or not self.pairs:
+            return False
+        return not any(self._are(made) for made in (self.subject.origin.decide(self._own), self._by_jax()))
+
+    def _by_jax(self) -> Donation:
+        return self._decided(_leaves(self._wholes()))
+
     def lines(self) -> list[str]:
         if self._are(self.subject.origin.decide(self._own)):
             return [f"# Nothing to change: {self._as_it_is()}."]
@@ -55,7 +71,7 @@ class _Code:
             return self._of_a_file(wholes)
         if way.kind == "equinox":
             return self._equinox(way)
-        if not self.pairs or self._are(self._decided(_leaves(wholes))):
+        if not self.pairs or self._are(self._by_jax()):
             return self._with_jit(way, wholes)
         return self._nnx(way, wholes) if way.kind == "nnx" else self._paired(way, wholes)
 

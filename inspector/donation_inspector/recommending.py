@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.func import ReturnOp
@@ -16,7 +18,7 @@ from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.neighbours import Promise, find_classes
 from donation_inspector.compiling import NOTHING
 from donation_inspector.errors import CompileError
-from donation_inspector.handing_over import code_for
+from donation_inspector.handing_over import code_for, reorders
 from donation_inspector.recommendation import Candidate, Recommendation, Unsafe
 from donation_inspector.searching import Pairs, Search, Space
 from donation_inspector.signature import Donation
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from donation_inspector.xla.targets import Target
 
 _SHOWN_CHANGES = 3
+_HANDED_OVER = 4
+"""So many of those with the smallest totals are compiled as they are handed over, at most."""
 
 
 def recommend(
@@ -57,29 +61,71 @@ def recommend(
     candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
     none, own, *tried = candidates.values()
     # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
-    order = (own, none, *tried) if donated else (none, own, *tried)
-    compiled = ((one.total, one) for one in order if one.total is not None)
-    total, best = min(compiled, key=lambda one: one[0], default=(None, own))
+    as_it_is = (own, none) if donated else (none, own)
+    best = _best(subject, search, as_it_is, tried, donations)
     more = None
-    if total is not None and (compiles is None or len(tried) < compiles):
-        more = _across_types(subject, space, donations[best.name], leaves, search, total)
+    if best.total is not None and (compiles is None or len(tried) < compiles):
+        more = _across_types(subject, space, donations[best.name], leaves, search)
     return Recommendation(
         target=target.name,
         pairs=best.pairs,
         donated=best.donated,
-        total=total,
+        total=best.total,
         baselines={"none": none.total, "jax": own.total},
         tried=len(tried),
         exhaustive=search.exhaustive,
         searched=search.searched,
         unsafe=unsafe,
-        code="" if total is None else code_for(subject, best.donated, best.pairs),
+        code="" if best.total is None else code_for(subject, best.donated, best.pairs),
         here=target.here,
-        variants=tuple(candidates.values()),
+        variants=tuple({**candidates, best.name: best}.values()),
         capacity=search.capacity,
         more=more,
         name=best.name,
+        handed_over=best.handed_over,
     )
+
+
+def _best(
+    subject: Subject,
+    search: Search,
+    as_it_is: Sequence[Candidate],
+    tried: Sequence[Candidate],
+    donations: Mapping[str, Donation],
+) -> Candidate:
+    """Of those with the smallest totals the one that takes least once it is handed over."""
+    best = min(as_it_is, key=_total)
+    for one in sorted(tried, key=_total)[:_HANDED_OVER]:
+        if _total(one) >= _takes(best):
+            break
+        handed = _handed_over(subject, search, one, donations[one.name])
+        if handed is not None and _takes(handed) < _takes(best):
+            best = handed
+    return best
+
+
+def _total(candidate: Candidate) -> float:
+    return math.inf if candidate.total is None else candidate.total
+
+
+def _takes(candidate: Candidate) -> float:
+    return _total(candidate) if candidate.handed_over is None else candidate.handed_over
+
+
+def _handed_over(subject: Subject, search: Search, candidate: Candidate, donation: Donation) -> Candidate | None:
+    """With the total of what the code gives to JAX, where that is another program and the search was not stopped.
+
+    None where XLA makes no module of that program.
+    """
+    # over several devices JAX pairs results whose sharding is given, which another order of them would have to follow
+    if subject.signature.devices > 1 or not reorders(subject, candidate.donated, candidate.pairs):
+        return candidate
+    result = search.handed_over(donation.aliases)
+    if result is None:
+        return candidate
+    if result.memory is None:
+        return None
+    return dataclasses.replace(candidate, handed_over=result.memory.total, fits=search.has_room(result))
 
 
 def _check(budget: object, compiles: object) -> None:
@@ -137,9 +183,7 @@ def _positions(subject: Subject, leaves: frozenset[int]) -> frozenset[int]:
     return frozenset(leaf.position for leaf in arguments if leaf.index in leaves and leaf.position is not None)
 
 
-def _across_types(
-    subject: Subject, space: Space, best: Donation, leaves: frozenset[int], search: Search, total: int
-) -> str | None:
+def _across_types(subject: Subject, space: Space, best: Donation, leaves: frozenset[int], search: Search) -> str | None:
     """What pairs of other shape or dtype would save besides the best; None where that is nothing."""
     if space.promise is None:
         return None
@@ -149,8 +193,8 @@ def _across_types(
         return None
     wider = Donation(aliases, frozenset(best.donors - aliases.keys()))
     search.also("across types", wider)
-    across = search.total(wider)
-    if across is None or across >= total:
+    across, total = search.total(wider), search.total(best)
+    if across is None or total is None or across >= total:
         return None
     results = {leaf.position: leaf.path for leaf in subject.signature.results}
     first = ", ".join(f"{subject.argument_paths[a]} → {results[r]}" for a, r in added[:_SHOWN_CHANGES])

@@ -6,12 +6,13 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.neighbours import EqualBuffers, Promise, count_pairings
-from donation_inspector.compiling import NOTHING, compile_donations, known
+from donation_inspector.compiling import NOTHING, compile_donations, compile_handed_over, known
 from donation_inspector.signature import Donation
 from donation_inspector.subject import donation_key
 from donation_inspector.together import workers
@@ -19,6 +20,7 @@ from donation_inspector.together import workers
 if TYPE_CHECKING:
     from donation_inspector.progress import Progress
     from donation_inspector.subject import Subject
+    from donation_inspector.xla.results import Compiled
     from donation_inspector.xla.targets import Target
 
 _ALL_UP_TO = 64
@@ -76,6 +78,7 @@ class Search:
         self._steps = 0
         self._deadline = math.inf
         self._ended: str | None = None
+        self._stopped = False
         self._why_not: str | None = None
         self._baselines = {pairs for one in (NOTHING, jax) if (pairs := space.pairs(one)) is not None}
 
@@ -86,10 +89,15 @@ class Search:
 
     def fits(self, donation: Donation) -> bool | None:
         """Whether a device has the memory for it; None where its total or the capacity is unknown."""
-        result, capacity = known(self._subject, donation, self._target), self.capacity
-        if result is not None and result.status == "does not fit":
+        result = known(self._subject, donation, self._target)
+        return None if result is None else self.has_room(result)
+
+    def has_room(self, result: Compiled) -> bool | None:
+        """The same of what XLA made."""
+        if result.status == "does not fit":
             return False
-        return None if result is None or result.memory is None or not capacity else result.memory.total <= capacity
+        capacity = self.capacity
+        return None if result.memory is None or not capacity else result.memory.total <= capacity
 
     @property
     def capacity(self) -> int | None:
@@ -142,6 +150,20 @@ class Search:
         """Compile one that is no candidate, where the search went through."""
         if not self._ended and not self._why_not:
             self._compile({name: donation})
+
+    def handed_over(self, pairs: Mapping[int, int]) -> Compiled | None:
+        """The program as the code for these pairs, by position, gives it to JAX; None once the search was stopped."""
+        if self._stopped:
+            return None
+        made: list[Compiled] = []
+
+        def told(done: int, _steps: int, label: str) -> None:
+            self._progress(self._steps + done, self._steps + 1, label)
+
+        with self._stopping():
+            made.append(compile_handed_over(self._subject, pairs, self._target, progress=told, cancel=self._cancel))
+        self._steps += 1
+        return None if self._stopped else made[0]
 
     def _seconds(self) -> float:
         """What one compile takes, by those made so far."""
@@ -196,14 +218,20 @@ class Search:
             self._progress(before + done, self._steps, label)
 
         left = None if math.isinf(self._deadline) else max(0.0, self._deadline - time.monotonic())
-        try:
+        with self._stopping():
             compile_donations(
                 self._subject, donations, self._target, progress=told, cancel=self._cancel, timeout=left, hlo=hlo
             )
+
+    @contextmanager
+    def _stopping(self) -> Generator[None]:
+        """Ctrl-C and `cancel` end the search, not the answer."""
+        try:
+            yield
         except KeyboardInterrupt:
-            self._ended = "interrupted"
-        if self._ended is None and self._cancel is not None and self._cancel.is_set():
-            self._ended = "cancelled"
+            self._ended, self._stopped = "interrupted", True
+        if not self._stopped and self._cancel is not None and self._cancel.is_set():
+            self._ended, self._stopped = "cancelled", True
 
 
 def _frozen(pairing: Mapping[int, int]) -> Pairs:

@@ -135,6 +135,8 @@ class Subject:
     """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
     totals: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
     """What was compiled for its total alone, without its HloProto."""
+    handed_over: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
+    """What XLA made of the program as `donation_inspector.jit` gives it to JAX, by target and the pairs, likewise."""
     modules: dict[CompiledKey, CompiledModule] = field(default_factory=dict[Any, Any])
     """The modules among them."""
     comparisons: dict[tuple[Target, DonationKey, DonationKey | None], Comparison] = field(

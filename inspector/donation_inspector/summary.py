@@ -26,9 +26,9 @@ is asked, and what is unknown is null. Keys of `summary`:
                         largest, predicted, seconds, status, error), all devices together; null where nothing ran
     verified            the user's own call: path, nbytes, outcome, result, reason of each donated argument; null where
                         none was made
-    recommendation      target, here, name, pairs, donated (paths), total, baselines (none, jax), capacity, fits,
-                        tried, exhaustive, searched, unsafe (path, reason, certain), more, code; null where none was
-                        asked for
+    recommendation      target, here, name, pairs, donated (paths), total, handed_over, baselines (none, jax),
+                        capacity, fits, tried, exhaustive, searched, unsafe (path, reason, certain), more, code; null
+                        where none was asked for
     bufferization       target, pipeline, inputs, variants (status, error, allocations, frees, copies, copied, peak,
                         total, seconds, max_error, outputs_close, conflict); null where MLIR was not asked
 """
@@ -250,6 +250,7 @@ def _recommendation(answer: Recommendation, paths: _Paths) -> Json:
         "pairs": paths.pairs(answer.pairs.items()),
         "donated": [paths.argument(index) for index in sorted(answer.donated)],
         "total": answer.total,
+        "handed_over": answer.handed_over,
         "baselines": dict(answer.baselines),
         "capacity": answer.capacity,
         "fits": answer.fits,
