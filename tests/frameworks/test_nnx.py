@@ -226,6 +226,17 @@ def test_the_refusal_names_the_step_to_inspect(training: Training) -> None:
         lower(calls_the_step(training), (X, Y), {})
 
 
+def test_what_cached_partial_holds_is_not_said_to_be_no_jit(training: Training) -> None:
+    held = nnx.cached_partial(training.step, training.model, training.optimizer)
+    with pytest.raises(TraceError) as raised:
+        lower(held, (X, Y), {})
+    text = str(raised.value)
+    assert "plain_step with some of its arguments held by nnx.cached_partial is not looked into" in text
+    assert "Inspect plain_step itself, with all its arguments" in text
+    assert "not jitted" not in text
+    assert lower(training.step, (training.model, training.optimizer, X, Y), {}).name == "plain_step"
+
+
 def test_a_bound_method_that_calls_the_step_is_refused_and_undone(training: Training) -> None:
     with pytest.raises(TraceError, match="through_attributes changes NNX objects"):
         lower(training.through_attributes, (X, Y), {})

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
+from xla_in_process import InProcess
 
 import donation_inspector as di
-from donation_inspector import headline
+from donation_inspector import compiling, headline, report
 from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
 from donation_inspector.xla.results import Memory
 from donation_inspector.xla.targets import Target
@@ -221,6 +222,22 @@ def test_who_chooses_what_is_passed_again_donates_it() -> None:
     inspection = di.inspect(sgd, SQUARE, ROWS, ROWS, jnp.float32(0.1)).donate("lr")
     assert headline.fix(inspection) == 'sgd = jax.jit(sgd, donate_argnames=("params", "lr"))'
     assert headline.perhaps_unsafe(inspection) == ()
+
+
+def test_after_a_search_the_line_is_what_that_recommends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "compile_variants", InProcess().compile_variants)
+
+    def doubled(w: Any) -> Any:
+        return w * 2
+
+    wasted = di.inspect(sgd, SQUARE, ROWS, ROWS, jnp.float32(0.1))
+    before = report.summary(wasted)
+    assert wasted.recommend("cpu").code.startswith("# Nothing to change: ")
+    assert "Change one line" not in wasted.report()
+    # what a notebook saves stays as it is: how much a search tries depends on the time
+    assert report.summary(wasted) == before
+    useful = di.inspect(doubled, SQUARE)
+    assert headline.fix(useful) == useful.recommend("cpu").code == headline.fix(useful)
 
 
 def test_where_all_that_could_be_donated_is_passed_again_there_is_no_line() -> None:

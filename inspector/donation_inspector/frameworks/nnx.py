@@ -133,7 +133,20 @@ def _name(fn: Any) -> str:
     return str(getattr(fn, "__name__", type(fn).__name__))
 
 
+def _is_cached_partial(fn: Any) -> bool:
+    """Whether this is what `nnx.cached_partial` makes: a plain function of flax's that holds copies of what it got."""
+    module = getattr(fn, "__globals__", {}).get("__name__", "")
+    return module.startswith("flax.nnx") and "cached_args" in fn.__code__.co_freevars
+
+
 def _advice(fn: Any, problem: str) -> str:
+    if _is_cached_partial(fn):
+        name = _name(fn)
+        return (
+            f"{name} with some of its arguments held by nnx.cached_partial is not looked into. {problem}\n"
+            f"Your objects are as they were before. Inspect {name} itself, with all its arguments: "
+            f"inspect({name}, model, optimizer, batch)."
+        )
     inner = sorted(_reachable_steps(fn))
     step = inner[0] if inner else "the step"
     return (
