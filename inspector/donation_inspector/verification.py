@@ -88,9 +88,9 @@ def sentence(arguments: Sequence[DonatedArgument]) -> str:
     reused = [argument for argument in arguments if argument.outcome == "reused"]
     counts = Counter(argument.outcome for argument in arguments)
     others = [f"{counts[outcome]} {word}" for outcome, word in _OTHERS.items() if counts[outcome]]
-    some, all_ = (format_bytes(total_bytes(one.nbytes for one in several)) for several in (reused, arguments))
-    many = "argument was" if len(arguments) == 1 else "arguments were"
+    some, all_ = (total_bytes(one.nbytes for one in several) for several in (reused, arguments))
     return (
-        f"{len(reused)} of {len(arguments)} donated {many} reused in your call, {some} of {all_}"
+        f"{len(reused)} of {len(arguments)} donated arguments {'was' if len(arguments) == 1 else 'were'} reused in your "
+        f"call{'' if all_ == 0 else f', {format_bytes(some)} of {format_bytes(all_)}'}"
         f"{'; ' if others else ''}{', '.join(others)}."
     )

@@ -215,6 +215,7 @@ def test_what_is_given_from_the_host_stays_there() -> None:
 def test_an_array_without_bytes_has_nothing_to_reuse() -> None:
     found = di.verify(double, ones(0))
     assert (found.arguments[0].outcome, found.arguments[0].reason) == ("freed", "it has no bytes")
+    assert found.sentence() == "0 of 1 donated arguments was reused in your call; 1 only freed."
 
 
 def test_called_alone_an_inner_jit_donates() -> None:
