@@ -89,8 +89,8 @@ def sentence(arguments: Sequence[DonatedArgument]) -> str:
     counts = Counter(argument.outcome for argument in arguments)
     others = [f"{counts[outcome]} {word}" for outcome, word in _OTHERS.items() if counts[outcome]]
     some, all_ = (total_bytes(one.nbytes for one in several) for several in (reused, arguments))
+    were, size = "was" if len(arguments) == 1 else "were", f", {format_bytes(some)} of {format_bytes(all_)}"
     return (
-        f"{len(reused)} of {len(arguments)} donated arguments {'was' if len(arguments) == 1 else 'were'} reused in your "
-        f"call{'' if all_ == 0 else f', {format_bytes(some)} of {format_bytes(all_)}'}"
+        f"{len(reused)} of {len(arguments)} donated arguments {were} reused in your call{'' if all_ == 0 else size}"
         f"{'; ' if others else ''}{', '.join(others)}."
     )
