@@ -129,7 +129,7 @@ def test_an_equinox_method() -> None:
     assert inspection.name == "Transformer.train"
     assert same_arrays(inspection, expected)
     assert {one.path for one in inspection.arguments if one.donated} == set(expected)
-    compare(inspection, {"self", "opt_state"}, unnamed="self")
+    compare(inspection, {"self", "opt_state"})
 
     assert trains_on(model.train, model, opt_state, tokens)
     assert model.embed.weight.is_deleted()

@@ -75,16 +75,60 @@ def test_paths_stay_the_places_in_what_is_returned() -> None:
     assert signature.returned is not None
 
 
+def inline(params: Any, state: Any, x: Any) -> Any:
+    gradients = jax.grad(loss)(params, x)
+    changes, state = ADAM.update(gradients, state, params)
+    return optax.apply_updates(params, changes), state
+
+
+def descended(params: Any, x: Any) -> Any:
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, x))
+
+
+def descended_in_bfloat16(params: Any, x: Any) -> Any:
+    return jax.jit(lambda p: jax.tree.map(lambda leaf: (leaf + x.sum()).astype(leaf.dtype), p))(params)
+
+
+def swapped(params: Any, x: Any) -> Any:
+    return {"b": params["b"] + x.sum(), "w": params["b"] + jnp.ones((4, 3))}
+
+
+def apart(params: Any, x: Any) -> Any:
+    return jax.tree.map(lambda p: p - x.mean(), params)
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (descended, OF_PARAMS),
+        (descended_in_bfloat16, OF_PARAMS),
+        (swapped, [None, None]),
+        (apart, [None, None]),
+        (lambda params, x: jax.tree.map(lambda p: p * x.sum(), params), [None, None]),
+        (lambda params, x: jax.tree.map(lambda p: p + x.max() * p, params), OF_PARAMS),
+        (lambda params, x: [jax.tree.map(lambda p: p + x.max(), params)] * 2, [None] * 4),
+    ],
+    ids=["descent", "in an inner jit", "another leaf", "a difference", "a product", "twice", "two results"],
+)
+def test_parameters_are_known_by_what_is_added_to_them(fn: Any, expected: list[str | None]) -> None:
+    assert updates_of(fn, PARAMS, X) == expected
+
+
+def test_an_array_that_something_is_added_to_says_nothing() -> None:
+    assert updates_of(lambda x: x + x.sum(), X) == [None]
+    assert updates_of(lambda a, b: jax.tree.map(jnp.add, a, b), PARAMS, PARAMS) == [None, None]
+
+
 @pytest.mark.parametrize(
     ("fn", "expected"),
     [
         (gradients_and_state, [None, None, *OF_STATE]),
-        (train_elsewhere, [None, None, *OF_STATE, None]),
+        (train_elsewhere, [*OF_PARAMS, *OF_STATE, None]),
+        (inline, [*OF_PARAMS, *OF_STATE]),
         (train_to_dict, [*OF_STATE, None]),
         (either, [None, None, *OF_STATE]),
-        (lambda params, state, x: train(params, state, x), [None, None, *OF_STATE, None]),
     ],
-    ids=["gradients", "returned by a call", "a dict", "two returns", "a lambda"],
+    ids=["gradients", "returned by a call", "in the return statement", "a dict", "two returns"],
 )
 def test_parameters_without_a_name_could_be_gradients(fn: Any, expected: list[str | None]) -> None:
     assert updates_of(fn, PARAMS, STATE, X) == expected

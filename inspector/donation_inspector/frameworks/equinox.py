@@ -15,7 +15,7 @@ import numpy as np
 
 from donation_inspector.errors import TraceError
 from donation_inspector.frameworks import naming
-from donation_inspector.frameworks.updates import Written, with_updates, written_names
+from donation_inspector.frameworks.updates import Sums, Written, sums_of, with_updates, written_names
 from donation_inspector.frameworks.versions import require
 from donation_inspector.xla import lowering
 from donation_inspector.xla.leaves import Name, key_path, leaves_with_path
@@ -87,9 +87,10 @@ def lower(wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Lowere
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
         marker, *own = _result_names(results)
+        named = naming.rename(found, arguments)
         if traced is not None and marker.added_by is not None:
-            own = _updates(traced, written, shapes, own)
-        return naming.rename(found, arguments), [marker, *own]
+            own = _updates(traced, written, sums_of(traced, named)[1:], shapes, own)
+        return named, [marker, *own]
 
     return lowering.from_stage(staged, rename)
 
@@ -142,8 +143,8 @@ def _result_names(results: Sequence[Name]) -> Sequence[Name]:
 
 
 def _updates(
-    traced: Any, written: Written, shapes: Sequence[tuple[str, Any]], results: Sequence[Name]
+    traced: Any, written: Written, sums: Sums, shapes: Sequence[tuple[str, Any]], results: Sequence[Name]
 ) -> Sequence[Name]:
     """The user's own results, with the argument that each is the new value of, where that is plain."""
     seen = SimpleNamespace(args_info=(tuple(value for _, value in shapes), {}), out_info=traced.out_info[1])
-    return with_updates(seen, written, [name for _, name in _named(shapes)], results)
+    return with_updates(seen, written, sums, [name for _, name in _named(shapes)], results)

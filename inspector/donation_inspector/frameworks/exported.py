@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from donation_inspector.errors import TraceError
-from donation_inspector.frameworks.updates import with_updates
+from donation_inspector.frameworks.updates import sums_of, with_updates
 from donation_inspector.xla import internals, lowering
 from donation_inspector.xla.leaves import Name, distinct, key_path, leaves_with_path
 from donation_inspector.xla.lowering import Lowered
@@ -49,7 +49,7 @@ def lower(fn: Any, exported: Any, args: tuple[Any, ...], kwargs: Mapping[str, An
 
     def rename(arguments: Sequence[Name], results: Sequence[Name]) -> lowering.Names:
         named = distinct([entry[i].name or one for i, one in enumerate(arguments)], arguments)
-        return named, with_updates(traced, (), named, results)
+        return named, with_updates(traced, (), sums_of(traced, named), named, results)
 
     lowered = lowering.from_stage(staged, rename)
     return dataclasses.replace(lowered, notes=(*lowered.notes, *_lost_donation(lowered, entry)))

@@ -2,7 +2,8 @@
 
 `state -> state`, `params, opt_state, batch -> params, opt_state, loss`: what is returned has the structure, the shapes
 and the types of a whole argument. Gradients have those of the parameters, too. So it also holds something that is no
-floating-point number, as a count of steps, and that nobody differentiates; or it comes back under the argument's name.
+floating-point number, as a count of steps, and that nobody differentiates; or it comes back under the argument's name;
+or each of its leaves is the argument's own plus or minus something, as `optax.apply_updates` makes it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import functools
 import inspect
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.extend.core
 import jax.numpy as jnp
 
 from donation_inspector.xla.leaves import Name
@@ -27,6 +29,8 @@ _trees_util: Any = jax.tree_util
 
 Written = tuple[str | None, ...]
 """The variable of each value in `return params, opt_state, loss`, None for what is none; one entry for `return x`."""
+Sums = Sequence[frozenset[str]]
+_Literal: Any = jax.extend.core.Literal
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +43,14 @@ class Whole:
     types: tuple[tuple[Any, Any], ...]
 
     @property
+    def is_container(self) -> bool:
+        """Whether it is more than a bare array."""
+        return not _trees_util.treedef_is_leaf(self.structure)
+
+    @property
     def is_state(self) -> bool:
         """Whether it is a container with something in it that nobody differentiates."""
-        inexact = all(jnp.issubdtype(dtype, jnp.inexact) for _, dtype in self.types)
-        return not _trees_util.treedef_is_leaf(self.structure) and not inexact
+        return self.is_container and not all(jnp.issubdtype(dtype, jnp.inexact) for _, dtype in self.types)
 
     def is_like(self, other: Whole) -> bool:
         """Whether the two have the same structure, shapes and types."""
@@ -55,10 +63,13 @@ class Whole:
             return False
 
 
-def with_updates(traced: Any, written: Written, arguments: Sequence[Name], results: Sequence[Name]) -> Sequence[Name]:
+def with_updates(
+    traced: Any, written: Written, sums: Sums, arguments: Sequence[Name], results: Sequence[Name]
+) -> Sequence[Name]:
     """The results' names, with `updates` where one is plainly an argument's new value.
 
-    `traced` is a `jax.stages.Traced`; `written` is what the return statement says, () where that is not known.
+    `traced` is a `jax.stages.Traced`; `written` is what the return statement says, () where that is not known; `sums`
+    has for each result the paths of the arguments that it is plus or minus something.
     """
     positional, by_name = traced.args_info
     given = (*positional, *(by_name[key] for key in sorted(by_name)))
@@ -69,7 +80,12 @@ def with_updates(traced: Any, written: Written, arguments: Sequence[Name], resul
         return results
     returned = [whole] if any(one.is_like(whole) for one in taken) else list(_wholes(_parts(traced.out_info), written))
     named = list(results)
-    for argument, result in _pairs(taken, returned):
+
+    def is_sum(argument: Whole, result: Whole) -> bool:
+        leaves = zip(argument.leaves, result.leaves, strict=True)
+        return argument.is_container and all(arguments[old].path in sums[new] for old, new in leaves)
+
+    for argument, result in _pairs(taken, returned, is_sum):
         for old, new in zip(argument.leaves, result.leaves, strict=True):
             known = arguments[old]
             named[new] = named[new]._replace(updates=known.path, added_by=known.added_by)
@@ -95,15 +111,62 @@ def _parts(value: Any) -> list[Any]:
     return _trees.leaves(value, is_leaf=is_part)
 
 
-def _pairs(taken: Sequence[Whole], returned: Sequence[Whole]) -> Iterator[tuple[Whole, Whole]]:
+def _pairs(
+    taken: Sequence[Whole], returned: Sequence[Whole], is_sum: Callable[[Whole, Whole], bool]
+) -> Iterator[tuple[Whole, Whole]]:
     for argument in taken:
         alike = [result for result in returned if result.is_like(argument)]
         by_name = [result for result in alike if result.name == argument.name]
         others = [other for other in taken if other.is_like(argument)]
         if len(by_name) == 1:
             yield argument, by_name[0]
-        elif len(alike) == len(others) == 1 and argument.is_state:
+        elif len(alike) == len(others) == 1 and (argument.is_state or is_sum(argument, alike[0])):
             yield argument, alike[0]
+
+
+def sums_of(traced: Any, names: Sequence[Name]) -> Sums:
+    """For each result of a `jax.stages.Traced`, the arguments that it is plus or minus something, by path."""
+    jaxpr = traced.jaxpr.jaxpr
+    if len(names) != len(jaxpr.invars):
+        return [frozenset[str]()] * len(jaxpr.outvars)
+    terms = _Terms()
+    return [frozenset(names[place].path for place in terms.of(jaxpr, one, True)) for one in jaxpr.outvars]
+
+
+class _Terms:
+    """Which inputs of a jaxpr its values are as they stand, or plus or minus something; inner jits are gone into."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[dict[Any, Any], dict[Any, int]]] = {}
+
+    def of(self, jaxpr: Any, value: Any, in_sum: bool) -> set[int]:
+        """The inputs that a value is: with something added or subtracted where `in_sum`, else as they stand."""
+        if isinstance(value, _Literal):
+            return set()
+        if id(jaxpr) not in self._known:
+            made = {out: equation for equation in jaxpr.eqns for out in equation.outvars}
+            self._known[id(jaxpr)] = made, {given: place for place, given in enumerate(jaxpr.invars)}
+        made, places = self._known[id(jaxpr)]
+        if value not in made:
+            return {places[value]} if value in places and not in_sum else set()
+        equation, given = made[value], made[value].invars
+        match equation.primitive.name:
+            case "add" if in_sum:
+                return self.of(jaxpr, given[0], False) | self.of(jaxpr, given[1], False)
+            case "sub" if in_sum and not isinstance(given[1], _Literal) and given[1] in made:
+                # parameters minus a rate times a gradient; a difference to something else is no new value
+                is_change = made[given[1]].primitive.name == "mul"
+                return self.of(jaxpr, given[0], False) if is_change else set()
+            case "convert_element_type" | "copy" | "copy_p":
+                return self.of(jaxpr, given[0], in_sum)
+            case "jit" | "pjit":
+                inner = equation.params["jaxpr"].jaxpr
+                out = inner.outvars[equation.outvars.index(value)]
+                found = {place for term in self.of(inner, out, False) for place in self.of(jaxpr, given[term], in_sum)}
+                summed = self.of(inner, out, True) if in_sum else set[int]()
+                return found | {place for term in summed for place in self.of(jaxpr, given[term], False)}
+            case _:
+                return set()
 
 
 def written_names(fn: Any) -> Written:
