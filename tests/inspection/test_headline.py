@@ -11,13 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
-from xla_in_process import InProcess
 
 import donation_inspector as di
 from donation_inspector import compiling, headline, report
 from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
 from donation_inspector.xla.results import Memory
 from donation_inspector.xla.targets import Target
+from xla_in_process import InProcess
 
 NONE = Memory(400, 300, 0, 100)
 
