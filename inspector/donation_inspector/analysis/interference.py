@@ -54,7 +54,10 @@ class Interference:
         self._readers: dict[int, _Readers] = {}
         self._levels: dict[tuple[int, int], Level] = {}
         self._dependents: dict[tuple[int, bool], frozenset[Value]] = {}
-        self._kernels = Kernels(flow)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self._flow)
 
     def level(self, argument: int, result: int) -> Level:
         """What it costs at most that the result takes over the argument's buffer."""

@@ -74,8 +74,9 @@ class _Search:
     def _take_what_is_left(self) -> None:
         results = _by_type(result for result in self._signature.results if result.index not in self._taken)
         left = (argument for argument in self._signature.arguments if argument.index not in self.found)
-        pairs = [(argument, result) for argument in left for result in results[_type(argument)]]
-        for pair in sorted(filter(self._may_be_its_value, pairs), key=lambda pair: self._rank([pair])):
+        pairs = [[(argument, result)] for argument in left for result in results[_type(argument)]]
+        pairs = [pair for pair in pairs if self._may_be_its_value(*pair)]
+        for (pair,) in sorted(pairs, key=self._rank if self._contested(pairs) else self._doubted):
             batch = pair[0].index in self._unlikely and not self._along(pair)
             # where a step gives back what it keeps, another value of a batch's type is an output
             if not batch or self._unlikely >= self.found.keys():
