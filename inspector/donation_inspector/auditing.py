@@ -10,13 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, cast
 
-from donation_inspector.analysis.replacement import find_replacements
-from donation_inspector.attribution.names import is_batch
 from donation_inspector.recommendation import Unsafe
 from donation_inspector.xla.pointers import buffers
 
 if TYPE_CHECKING:
-    from donation_inspector.analysis.interference import Interference
     from donation_inspector.signature import Leaf, Signature
 
 _MANAGED_BUFFER = type(cast(object, gc.get_referents(memoryview(b""))[0]))
@@ -71,17 +68,11 @@ def _certain(signature: Signature, reasons: Mapping[int, str]) -> tuple[Unsafe, 
     )
 
 
-def audit_callers(signature: Signature, interference: Interference, leaves: Set[int]) -> tuple[Unsafe, ...]:
+def passed_again(signature: Signature, replaced: Mapping[int, int], leaves: Set[int]) -> tuple[Unsafe, ...]:
     """Those of these leaves that the caller will probably pass again, since no result comes back in their place.
 
-    Whole arguments where that holds for all of their leaves that are asked about.
+    Whole arguments where that holds for all of their leaves that are asked about. `replaced` are the others.
     """
-    batch = {leaf.index for leaf in signature.arguments if is_batch(leaf.path)}
-    return passed_again(signature, find_replacements(signature, lambda: interference, batch), leaves)
-
-
-def passed_again(signature: Signature, replaced: Mapping[int, int], leaves: Set[int]) -> tuple[Unsafe, ...]:
-    """The same where it is known already which result comes back in an argument's place."""
     by_root: defaultdict[str, list[Leaf]] = defaultdict(list)
     for leaf in signature.arguments:
         if leaf.index in leaves:

@@ -51,7 +51,7 @@ def recommend(
     _check(budget, compiles)
     with subject.lock:
         interference = _interference(subject)
-        unsafe, leaves = _audited(subject, donated, interference)
+        unsafe, leaves = _audited(subject, donated)
         jax = subject.origin.decide(leaves)
         space = _space(subject, jax, leaves, interference)
     names = _Names(subject, space, jax)
@@ -144,9 +144,7 @@ def _interference(subject: Subject) -> Interference | None:
     return Interference(Dataflow(subject.func))
 
 
-def _audited(
-    subject: Subject, donated: frozenset[int], interference: Interference | None
-) -> tuple[tuple[Unsafe, ...], frozenset[int]]:
+def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, ...], frozenset[int]]:
     """What is unsafe, and the leaves to search: those donated, else what a result would take and is not unsafe."""
     signature, values = subject.signature, subject.origin.values()
     if donated:
@@ -154,9 +152,9 @@ def _audited(
     now = decisions.verdicts(signature, NOTHING, donated=frozenset(), warned=frozenset())
     candidates = frozenset(one.index for one in decisions.candidates(*now))
     unsafe = auditing.audit_arrays(signature, values, candidates)
-    if interference is not None:
+    if subject.replaced is not None:
         certain = {leaf for one in unsafe for leaf in one.leaves}
-        unsafe += auditing.audit_callers(signature, interference, candidates - certain)
+        unsafe += auditing.passed_again(signature, subject.replaced, candidates - certain)
     safe = candidates - {leaf for one in unsafe for leaf in one.leaves}
     donation = subject.origin.decide(safe)
     warned = subject.origin.warned(safe, donation)
