@@ -36,6 +36,14 @@ def array(rows: int = ROWS) -> jax.Array:
     return jnp.ones((rows, 1024))
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what other tests of this process keep alive: on eight devices, or failed, which have no address."""
+    live = jax.live_arrays
+    others = {id(one): one for one in live()}
+    monkeypatch.setattr(jax, "live_arrays", lambda *platform: [one for one in live(*platform) if id(one) not in others])
+
+
 def look(namespace: Mapping[str, Any], *arguments: Any) -> dict[str | None, int]:
     """Bytes by path, of the arrays that the namespace reaches; None for all the others together."""
     found = outside.look("cpu", arguments, of_namespace(namespace))
@@ -196,14 +204,6 @@ def script(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "__main__", types.SimpleNamespace(kept=array()))
 
 
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what other tests of this process keep alive, which may lie on eight devices."""
-    live = jax.live_arrays
-    others = {id(one): one for one in live()}
-    monkeypatch.setattr(jax, "live_arrays", lambda *platform: [one for one in live(*platform) if id(one) not in others])
-
-
 def variables() -> dict[str, Any]:
     """Those of the notebook; a local of a test's, its monkeypatch too, would be another way to what is in them."""
     return cast(Any, sys.modules["IPython"]).get_ipython().user_ns
@@ -305,7 +305,7 @@ def test_what_an_inspection_keeps_is_said_to_be_held_by_it() -> None:
     assert said.endswith(": held by before['first'] (Inspection) 10 B.")
 
 
-@pytest.mark.usefixtures("notebook", "alone")
+@pytest.mark.usefixtures("notebook")
 def test_the_report_tells_it_after_compare_and_a_saved_notebook_never() -> None:
     variables()["old"] = array(256)
     inspection = di.inspect(step, jnp.ones(64), jnp.ones(64), 1.0)
