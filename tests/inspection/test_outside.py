@@ -233,6 +233,7 @@ def test_arguments_that_are_gone_are_said_to_be() -> None:
     assert (inspection.outside.arguments, inspection.outside.gone) == (2, 0)
     variables()["w"].delete()
     del variables()["x"]
+    variables()["y"] = array()
     assert (inspection.outside.arguments, inspection.outside.gone) == (0, 2)
     assert "2 arguments that are gone since" in inspection.outside.sentence()
 
