@@ -95,8 +95,7 @@ def _message(inspection: Inspection, asked: int, lost: Sequence[tuple[Argument, 
 
 
 def _nothing(inspection: Inspection, subject: Subject) -> str:
-    leaves = {leaf for whole in inspection.worthwhile for leaf in whole.leaves}
-    possible = [one for one in inspection.attainable if one.index in leaves] or inspection.attainable
+    possible = inspection.proposed
     unsafe = list(map(str, inspection.passed_again))
     if not possible:
         why = "what could be is probably passed again" if unsafe else "no result could take over an argument's buffer"

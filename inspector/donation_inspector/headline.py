@@ -155,9 +155,7 @@ def _is_of_use(argument: Argument) -> bool:
 
 
 def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> tuple[Segment, ...]:
-    leaves = {leaf for whole in inspection.worthwhile for leaf in whole.leaves}
-    of_line = [argument for argument in inspection.attainable if argument.index in leaves]
-    possible = sum(argument.nbytes or 0 for argument in of_line or inspection.attainable)
+    possible = sum(argument.nbytes or 0 for argument in inspection.proposed)
     sentence = [Segment("Nothing is donated")]
     if possible:
         sentence += [Segment("; "), Segment(f"{format_bytes(possible)} of arguments could be", strong=True)]

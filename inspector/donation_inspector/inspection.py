@@ -136,6 +136,12 @@ class Inspection:
 
         return tuple(filter(is_worth, self.wholes))
 
+    @property
+    def proposed(self) -> tuple[Argument, ...]:
+        """What of the attainable is in `worthwhile`; all of it where that is nothing."""
+        leaves = {leaf for whole in self.worthwhile for leaf in whole.leaves}
+        return tuple(one for one in self.attainable if one.index in leaves) or self.attainable
+
     @cached_property
     def donation(self) -> Donation:
         """What JAX makes of the donated arguments, by position in the entry function."""

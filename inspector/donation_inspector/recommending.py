@@ -8,11 +8,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects.func import ReturnOp
-
 from donation_inspector import auditing
 from donation_inspector.analysis import donation as decisions
-from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.neighbours import Promise, find_classes
@@ -50,7 +47,7 @@ def recommend(
     """
     _check(budget, compiles)
     with subject.lock:
-        interference = _interference(subject)
+        interference = subject.interference
         unsafe, leaves = _audited(subject, donated)
         jax = subject.origin.decide(leaves)
         space = _space(subject, jax, leaves, interference)
@@ -134,14 +131,6 @@ def _check(budget: object, compiles: object) -> None:
         raise CompileError(f"budget={budget!r} is no time: give seconds, 0 to compile no candidate")
     if isinstance(compiles, bool) or not (compiles is None or (isinstance(compiles, int) and compiles >= 0)):
         raise CompileError(f"compiles={compiles!r} is no number of candidates: give 0 or more, or None")
-
-
-def _interference(subject: Subject) -> Interference | None:
-    """None where the entry function is not one block that returns: nothing is known of what may share a buffer."""
-    blocks = subject.func.body.blocks
-    if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
-        return None
-    return Interference(Dataflow(subject.func))
 
 
 def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, ...], frozenset[int]]:

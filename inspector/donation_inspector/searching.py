@@ -155,15 +155,15 @@ class Search:
         """The program as the code for these pairs, by position, gives it to JAX; None once the search was stopped."""
         if self._stopped:
             return None
-        made: list[Compiled] = []
+        result = None
+        before, self._steps = self._steps, self._steps + 1
 
         def told(done: int, _steps: int, label: str) -> None:
-            self._progress(self._steps + done, self._steps + 1, label)
+            self._progress(before + done, self._steps, label)
 
         with self._stopping():
-            made.append(compile_handed_over(self._subject, pairs, self._target, progress=told, cancel=self._cancel))
-        self._steps += 1
-        return None if self._stopped else made[0]
+            result = compile_handed_over(self._subject, pairs, self._target, progress=told, cancel=self._cancel)
+        return None if self._stopped else result
 
     def _seconds(self) -> float:
         """What one compile takes, by those made so far."""

@@ -10,9 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
-
-from xdsl.dialects.func import ReturnOp
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.interference import Interference
@@ -20,7 +18,7 @@ from donation_inspector.analysis.live_range import LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.analysis.replacement import find_replacements
 from donation_inspector.attribution.names import is_batch
-from donation_inspector.ir.entry import entry_function
+from donation_inspector.ir.entry import entry_function, is_one_block
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
 from donation_inspector.signature import Donation, Signature
@@ -238,17 +236,23 @@ class Subject:
         return curve(self.ranges)
 
     @cached_property
+    def interference(self) -> Interference | None:
+        """Which of its values may share a buffer; None where the entry function is not one block that returns."""
+        with self.lock:
+            return Interference(Dataflow(self.func)) if is_one_block(self.func) else None
+
+    @cached_property
     def replaced(self) -> Mapping[int, int] | None:
         """The result that comes back in the place of each argument, by flat index, as far as it can be told.
 
         None where the entry function is not one block that returns: nothing is known of what is made from what.
         """
         with self.lock:
-            blocks = self.func.body.blocks
-            if len(blocks) != 1 or not isinstance(blocks[0].last_op, ReturnOp):
+            if not is_one_block(self.func):
                 return None
             batch = {leaf.index for leaf in self.signature.arguments if is_batch(leaf.path)}
-            return find_replacements(self.signature, lambda: Interference(Dataflow(self.func)), batch)
+            # asked for where paths and types leave it open alone: it takes its time
+            return find_replacements(self.signature, lambda: cast(Interference, self.interference), batch)
 
     @cached_property
     def wholes(self) -> tuple[Whole, ...]:

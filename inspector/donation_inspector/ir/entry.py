@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from types import MappingProxyType
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, TupleType
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute
 
 from donation_inspector.errors import IRError
@@ -39,6 +39,12 @@ def entry_function(module: ModuleOp) -> FuncOp:
             ]
         )
     ]
+
+
+def is_one_block(function: FuncOp) -> bool:
+    """Whether the function is one block that returns, so that its results stand in one place."""
+    blocks = function.body.blocks
+    return len(blocks) == 1 and isinstance(blocks[0].last_op, ReturnOp)
 
 
 def choose_entry(functions: Sequence[tuple[str, str, bool]]) -> int:

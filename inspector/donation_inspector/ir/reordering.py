@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 
 from donation_inspector.errors import IRError
-from donation_inspector.ir.entry import entry_function
+from donation_inspector.ir.entry import entry_function, is_one_block
 
 
 def reordered(module: ModuleOp, arguments: Sequence[int], results: Sequence[int]) -> ModuleOp:
@@ -19,11 +19,11 @@ def reordered(module: ModuleOp, arguments: Sequence[int], results: Sequence[int]
     """
     made = module.clone()
     func = entry_function(made)
-    block = func.body.blocks[0]
-    returned = block.last_op
-    if len(func.body.blocks) != 1 or not isinstance(returned, ReturnOp):
+    if not is_one_block(func):
         raise IRError(f"@{func.sym_name.data} is not one block that returns: its results stand in no single place.")
     _take(func, arguments)
+    block = func.body.block
+    returned = cast(ReturnOp, block.last_op)
     returned.operands = [returned.operands[position] for position in results]
     func.function_type = FunctionType.from_lists(
         [argument.type for argument in block.args], [operand.type for operand in returned.operands]
@@ -34,7 +34,7 @@ def reordered(module: ModuleOp, arguments: Sequence[int], results: Sequence[int]
 
 
 def _take(func: FuncOp, positions: Sequence[int]) -> None:
-    block = func.body.blocks[0]
+    block = func.body.block
     old = list(block.args)
     for position in positions:
         argument = old[position]
