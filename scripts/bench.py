@@ -21,10 +21,10 @@ import jax.numpy as jnp  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
 import donation_inspector as di  # noqa: E402
-from donation_inspector import payload  # noqa: E402
 from donation_inspector.ir.dialect import make_context  # noqa: E402
 from donation_inspector.ir.importer import import_module  # noqa: E402
-from donation_inspector.subject import Subject  # noqa: E402
+from donation_inspector.present import payload  # noqa: E402
+from donation_inspector.program.subject import Subject  # noqa: E402
 from train_step import example, train_step  # noqa: E402
 
 LAYERS = (4, 12, 24, 48)

@@ -9,11 +9,12 @@ import sys
 import pytest
 
 import donation_inspector as di
-from donation_inspector import compiling, corpus
+from donation_inspector.checks import corpus
+from donation_inspector.checks.corpus import Row
 from donation_inspector.cli import main
-from donation_inspector.corpus import Row
 from donation_inspector.errors import IRError, PassError
 from donation_inspector.ir import source
+from donation_inspector.questions.compare import ask as compiling
 from donation_inspector.xla.results import Compiled
 
 REAL = "jax-use-donated-arguments"

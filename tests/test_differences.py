@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
-from donation_inspector.differences import KINDS, Difference, SummaryError, between, read
-from donation_inspector.report import plain
-from donation_inspector.tables import Table
+from donation_inspector.common.tables import Table
+from donation_inspector.present.differences import KINDS, Difference, SummaryError, between, read
+from donation_inspector.present.report import plain
 
 Json = dict[str, Any]
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from donation_inspector.expressions import NotReadable, items, keywords, read
+from donation_inspector.capture.expressions import NotReadable, items, keywords, read
 
 
 class Pair(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from donation_inspector.errors import CompileError, PassError
-from donation_inspector.magic import MagicError, Request, call_of, evaluate, parse
+from donation_inspector.notebook.magic import MagicError, Request, call_of, evaluate, parse
 
 
 @pytest.mark.parametrize(

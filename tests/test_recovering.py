@@ -13,8 +13,8 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from jupyter_client.manager import start_new_kernel
 
+from donation_inspector.capture.after_error import recover
 from donation_inspector.inspection import Inspection
-from donation_inspector.recovering import recover
 
 SET_UP = """
 import jax, jax.numpy as jnp

@@ -3,7 +3,7 @@ import pathlib
 
 import pytest
 
-from donation_inspector.units import format_bytes, parse_bytes, total_bytes
+from donation_inspector.common.units import format_bytes, parse_bytes, total_bytes
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import donation_inspector
-from donation_inspector.user_code import is_user_code, place
+from donation_inspector.common.user_code import is_user_code, place
 
 
 @pytest.mark.parametrize("file", [jax.__file__, np.__file__, json.__file__, donation_inspector.__file__, "<string>"])

@@ -9,16 +9,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from donation_inspector.advice.recommendation import Recommendation as Recommendation
     from donation_inspector.analysis.donation import Argument as Argument
     from donation_inspector.analysis.donation import Result as Result
     from donation_inspector.analysis.donation import Verdict as Verdict
     from donation_inspector.analysis.live_range import LiveRange as LiveRange
     from donation_inspector.analysis.memory import MemoryCurve as MemoryCurve
-    from donation_inspector.answers import Applied as Applied
-    from donation_inspector.answers import Comparison as Comparison
-    from donation_inspector.answers import Comparisons as Comparisons
-    from donation_inspector.answers import Measurement as Measurement
-    from donation_inspector.checking import assert_donated as assert_donated
+    from donation_inspector.capture.opening import inspect as inspect
+    from donation_inspector.capture.opening import inspect_ir as inspect_ir
+    from donation_inspector.capture.opening import load as load
+    from donation_inspector.capture.opening import targets as targets
+    from donation_inspector.capture.watch import Watched as Watched
+    from donation_inspector.capture.watch import watch as watch
+    from donation_inspector.checks.assert_donated import assert_donated as assert_donated
+    from donation_inspector.checks.verify import verify as verify
     from donation_inspector.donating import jit as jit
     from donation_inspector.errors import CompileError as CompileError
     from donation_inspector.errors import DonationError as DonationError
@@ -29,18 +33,14 @@ if TYPE_CHECKING:
     from donation_inspector.errors import PathError as PathError
     from donation_inspector.errors import TraceError as TraceError
     from donation_inspector.inspection import Inspection as Inspection
-    from donation_inspector.opening import inspect as inspect
-    from donation_inspector.opening import inspect_ir as inspect_ir
-    from donation_inspector.opening import load as load
-    from donation_inspector.opening import targets as targets
-    from donation_inspector.outside import Outside as Outside
-    from donation_inspector.recommendation import Recommendation as Recommendation
-    from donation_inspector.sweep import Sweep as Sweep
-    from donation_inspector.sweep import SweepRow as SweepRow
-    from donation_inspector.verification import Verification as Verification
-    from donation_inspector.verifying import verify as verify
-    from donation_inspector.watching import Watched as Watched
-    from donation_inspector.watching import watch as watch
+    from donation_inspector.questions.apply.answer import Applied as Applied
+    from donation_inspector.questions.compare.answer import Comparison as Comparison
+    from donation_inspector.questions.compare.answer import Comparisons as Comparisons
+    from donation_inspector.questions.measure.answer import Measurement as Measurement
+    from donation_inspector.questions.outside.ask import Outside as Outside
+    from donation_inspector.questions.sweep.answer import Sweep as Sweep
+    from donation_inspector.questions.sweep.answer import SweepRow as SweepRow
+    from donation_inspector.questions.verify.answer import Verification as Verification
     from donation_inspector.xla.targets.target import Target as Target
 
 __version__ = "0.1.0"
@@ -51,11 +51,11 @@ _HOME = {
     "Verdict": "analysis.donation",
     "LiveRange": "analysis.live_range",
     "MemoryCurve": "analysis.memory",
-    "Applied": "answers",
-    "Comparison": "answers",
-    "Comparisons": "answers",
-    "Measurement": "answers",
-    "assert_donated": "checking",
+    "Applied": "questions.apply.answer",
+    "Comparison": "questions.compare.answer",
+    "Comparisons": "questions.compare.answer",
+    "Measurement": "questions.measure.answer",
+    "assert_donated": "checks.assert_donated",
     "jit": "donating",
     "CompileError": "errors",
     "DonationError": "errors",
@@ -66,18 +66,18 @@ _HOME = {
     "PathError": "errors",
     "TraceError": "errors",
     "Inspection": "inspection",
-    "inspect": "opening",
-    "inspect_ir": "opening",
-    "load": "opening",
-    "targets": "opening",
-    "Outside": "outside",
-    "Verification": "verification",
-    "verify": "verifying",
-    "Recommendation": "recommendation",
-    "Sweep": "sweep",
-    "SweepRow": "sweep",
-    "Watched": "watching",
-    "watch": "watching",
+    "inspect": "capture.opening",
+    "inspect_ir": "capture.opening",
+    "load": "capture.opening",
+    "targets": "capture.opening",
+    "Outside": "questions.outside.ask",
+    "Verification": "questions.verify.answer",
+    "verify": "checks.verify",
+    "Recommendation": "advice.recommendation",
+    "Sweep": "questions.sweep.answer",
+    "SweepRow": "questions.sweep.answer",
+    "Watched": "capture.watch",
+    "watch": "capture.watch",
     "Target": "xla.targets.target",
 }
 
@@ -99,6 +99,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext donation_inspector`: makes `%donation` known."""
-    from donation_inspector.magic import DonationMagics
+    from donation_inspector.notebook.magic import DonationMagics
 
     ipython.register_magics(DonationMagics)

@@ -13,30 +13,38 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
-from donation_inspector import auditing, bufferizing, compiling, outside, recommending, saved, sweeping, where
+from donation_inspector.advice import recommending, safety
+from donation_inspector.advice.recommendation import Recommendation, Unsafe
 from donation_inspector.analysis import donation as decisions
 from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
-from donation_inspector.answers import Applied, Comparison, Comparisons, Measurement
-from donation_inspector.applying import REAL_PASS, Pipeline, apply, pipeline_name
 from donation_inspector.bufferized.values import Bufferization
+from donation_inspector.common.progress import Progress, reported
+from donation_inspector.common.signature import Donation
+from donation_inspector.common.units import parse_bytes
 from donation_inspector.errors import CompileError
+from donation_inspector.files import saved
 from donation_inspector.frameworks import jitting
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
-from donation_inspector.outside import Outside
 from donation_inspector.passes.flags import set_donation
-from donation_inspector.progress import Progress, reported
-from donation_inspector.recommendation import Recommendation, Unsafe
-from donation_inspector.selection import select
-from donation_inspector.signature import Donation
-from donation_inspector.subject import Subject, Whole
-from donation_inspector.sweep import Sweep
-from donation_inspector.units import parse_bytes
-from donation_inspector.verification import DonatedArgument
-from donation_inspector.where import Where
+from donation_inspector.program.selection import select
+from donation_inspector.program.subject import Subject, Whole
+from donation_inspector.questions.apply.answer import Applied
+from donation_inspector.questions.apply.ask import REAL_PASS, Pipeline, apply, pipeline_name
+from donation_inspector.questions.bufferize import ask as bufferizing
+from donation_inspector.questions.compare import ask as compiling
+from donation_inspector.questions.compare.answer import Comparison, Comparisons
+from donation_inspector.questions.measure.answer import Measurement
+from donation_inspector.questions.outside import ask as outside
+from donation_inspector.questions.outside.ask import Outside
+from donation_inspector.questions.sweep import ask as sweeping
+from donation_inspector.questions.sweep.answer import Sweep
+from donation_inspector.questions.verify.answer import DonatedArgument
+from donation_inspector.questions.where import ask as where
+from donation_inspector.questions.where.answer import Where
 from donation_inspector.xla.targets import Target, resolve
 
 
@@ -102,7 +110,7 @@ class Inspection:
         """Those of the candidates that callers probably pass again, as no result comes back in their place."""
         replaced = self._subject.replaced
         leaves = {argument.index for argument in self.candidates}
-        return () if replaced is None else auditing.passed_again(self._subject.signature, replaced, leaves)
+        return () if replaced is None else safety.passed_again(self._subject.signature, replaced, leaves)
 
     @cached_property
     def attainable(self) -> tuple[Argument, ...]:
@@ -491,13 +499,13 @@ class Inspection:
 
     def report(self) -> str:
         """Everything known so far as text: verdicts with reasons, the pass, what was compiled and measured."""
-        from donation_inspector import report
+        from donation_inspector.present import report
 
         return report.text(self)
 
     def to_html(self, path: str | pathlib.Path) -> None:
         """Write the report as one HTML page that needs nothing else."""
-        from donation_inspector import report
+        from donation_inspector.present import report
 
         pathlib.Path(path).write_text(report.page(self), encoding="utf-8")
 
@@ -506,13 +514,13 @@ class Inspection:
 
         `donation_inspector/summary.py` lists the keys; they are kept. What is unknown is None.
         """
-        from donation_inspector import summary
+        from donation_inspector.present import summary
 
         return summary.summary(self)
 
     def widget(self) -> Any:
         """The interactive widget on this Inspection; needs anywidget."""
-        from donation_inspector.widget import DonationWidget
+        from donation_inspector.present.widget import DonationWidget
 
         return DonationWidget(self)
 
@@ -525,7 +533,7 @@ class Inspection:
             widget = self._widget
         except ModuleNotFoundError:
             # Without anywidget a notebook still shows everything, only not interactive.
-            from donation_inspector import report
+            from donation_inspector.present import report
 
             return {"text/plain": report.summary(self), "text/html": report.static_html(self)}
         return widget._repr_mimebundle_(**kwargs)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pytest
 
 from donation_inspector.analysis.donation import Argument, Verdict, candidates, verdicts
-from donation_inspector.signature import Donation, Implicit, Leaf, Shape, Signature
+from donation_inspector.common.signature import Donation, Implicit, Leaf, Shape, Signature
 from lowered_cases import lower_case
 
 ITEM_SIZES = {"float32": 4, "int32": 4, "bfloat16": 2, "float64": 8}

@@ -14,7 +14,7 @@ from jax.sharding import PartitionSpec as P
 
 from donation_inspector.analysis.donation import Argument, Result, Verdict, verdicts
 from donation_inspector.analysis.donors import donor_outcome
-from donation_inspector.signature import Donation, Leaf, Signature
+from donation_inspector.common.signature import Donation, Leaf, Signature
 from donation_inspector.xla.executable import compile_program
 from donation_inspector.xla.lowering import lower
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import donation_inspector as di
 from donation_inspector.analysis.fifo import pair_in_order
-from donation_inspector.signature import Donation, Leaf, Signature
+from donation_inspector.common.signature import Donation, Leaf, Signature
 
 SHAPES = ((2,), (3,), (2, 2))
 

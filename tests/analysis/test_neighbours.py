@@ -18,7 +18,7 @@ from donation_inspector.analysis.neighbours import (
     every_pairing,
     find_classes,
 )
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 
 
 def leaf(position: int | None, dtype: str = "float32", shape: tuple[int | None, ...] = (4,), **more: object) -> Leaf:

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 
 from donation_inspector.analysis.donation import Argument, Result, Verdict, verdicts
 from donation_inspector.analysis.out_shardings import advise, left_to_xla, out_shardings_code
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 from donation_inspector.xla.attributes import read_donation
 from donation_inspector.xla.leaves import mesh_text, sharding_text, spec_text
 from donation_inspector.xla.lowering import Lowered, lower

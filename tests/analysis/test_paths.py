@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from donation_inspector.analysis.paths import argument_name, noun, result_names
-from donation_inspector.signature import Leaf
+from donation_inspector.common.signature import Leaf
 
 
 def leaf(path: str, root: str = "", updates: str | None = None) -> Leaf:

@@ -16,9 +16,9 @@ from flax import nnx
 import case_loader
 from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.roles import Roles
+from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.frameworks.step import lower
 from donation_inspector.ir.exporter import with_donation
-from donation_inspector.signature import Donation, Signature
 from donation_inspector.xla.compile import compile_variants
 from donation_inspector.xla.hlo.buffers import Buffers, read_buffers
 from donation_inspector.xla.lowering import Lowered

@@ -14,7 +14,7 @@ from donation_inspector.attribution.describe import classes, sentence, where
 from donation_inspector.attribution.peak import Contributor, Peak, read_peak
 from donation_inspector.attribution.phase import Phase
 from donation_inspector.attribution.role import Role
-from donation_inspector.user_code import is_user_code
+from donation_inspector.common.user_code import is_user_code
 
 ALL = [f"{name} {variant}" for name in PROGRAMS for variant in ("jax", "none")]
 HOLDS_NOTHING = {Role.IDLE_ARGUMENTS, Role.IDLE_RESULTS, Role.PADDING}

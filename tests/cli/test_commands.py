@@ -14,8 +14,8 @@ import jax
 import pytest
 
 import donation_inspector as di
+from donation_inspector.capture.opening import inspect_ir
 from donation_inspector.cli import main
-from donation_inspector.opening import inspect_ir
 from shell_programs import COMMAND, SWAP
 
 

@@ -13,9 +13,9 @@ import pytest
 from flax import nnx
 
 import donation_inspector as di
+from donation_inspector.capture.opening import inspect
 from donation_inspector.frameworks.jitting import line_that_donates
 from donation_inspector.frameworks.ways import way_of
-from donation_inspector.opening import inspect
 
 X = jnp.ones((4, 4))
 

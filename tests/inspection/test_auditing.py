@@ -11,8 +11,8 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import donation_inspector as di
-from donation_inspector import compiling
-from donation_inspector.recommendation import Unsafe
+from donation_inspector.advice.recommendation import Unsafe
+from donation_inspector.questions.compare import ask as compiling
 from xla_in_process import InProcess
 
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
-from donation_inspector import compiling
 from donation_inspector.errors import CompileError
+from donation_inspector.questions.compare import ask as compiling
 
 
 def f32(*shape: int) -> jax.ShapeDtypeStruct:

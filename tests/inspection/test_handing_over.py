@@ -16,9 +16,9 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
-from donation_inspector.handing_over import code_for
-from donation_inspector.origins import FromFunction
-from donation_inspector.subject import Subject
+from donation_inspector.advice.donation_code import code_for
+from donation_inspector.program.origins import FromFunction
+from donation_inspector.program.subject import Subject
 
 Tree = Any
 NATURAL = {0: 4, 1: 5, 2: 0, 3: 1, 4: 2, 5: 3}

@@ -13,8 +13,10 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
-from donation_inspector import compiling, headline, report
-from donation_inspector.answers import Comparison, MeasuredVariant, Measurement, Variant
+from donation_inspector.present import headline, report
+from donation_inspector.questions.compare import ask as compiling
+from donation_inspector.questions.compare.answer import Comparison, Variant
+from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
 from donation_inspector.xla.results import Memory
 from donation_inspector.xla.targets import Target
 from xla_in_process import InProcess

@@ -15,7 +15,7 @@ import pytest
 from xdsl.transforms.canonicalize import CanonicalizePass
 
 import donation_inspector as di
-from donation_inspector.origins import HeldInput
+from donation_inspector.program.origins import HeldInput
 
 A = jax.ShapeDtypeStruct((64, 64), jnp.float32)
 
@@ -177,7 +177,7 @@ def test_program_text_is_escaped_in_html(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_summary_is_the_same_every_time(plain: di.Inspection) -> None:
-    from donation_inspector import report
+    from donation_inspector.present import report
 
     again = di.inspect(train, PARAMS, STATE, BATCH)
     assert report.summary(plain) == report.summary(again)
@@ -221,7 +221,7 @@ def test_without_anywidget_a_notebook_shows_the_static_report(
     plain: di.Inspection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "donation_inspector.widget", raising=False)
+    monkeypatch.delitem(sys.modules, "donation_inspector.present.widget", raising=False)
     bundle = plain._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
     assert "Nothing is donated" in bundle["text/plain"]

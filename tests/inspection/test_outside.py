@@ -24,9 +24,10 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
-from donation_inspector import outside, report
-from donation_inspector.outside import LiveArray, Outside
-from donation_inspector.variables import of_namespace
+from donation_inspector.present import report
+from donation_inspector.questions.outside import ask as outside
+from donation_inspector.questions.outside.ask import LiveArray, Outside
+from donation_inspector.questions.outside.variables import of_namespace
 from donation_inspector.xla.pointers import buffers
 
 ROWS = 8  # times 4 KB

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import donation_inspector as di
-from donation_inspector import payload, payload_buffers
-from donation_inspector.labels import type_label
+from donation_inspector.common.labels import type_label
+from donation_inspector.present import payload, payload_buffers
 
 
 def f(params: Any, unread: Any, x: Any) -> Any:  # noqa: ARG001

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from donation_inspector.progress import reported
+from donation_inspector.common.progress import reported
 
 
 class Terminal(io.StringIO):

@@ -15,11 +15,11 @@ import pytest
 
 import case_loader
 import donation_inspector as di
-from donation_inspector import compiling
+from donation_inspector.common.signature import Donation
+from donation_inspector.common.units import format_bytes
 from donation_inspector.ir.exporter import with_donation
-from donation_inspector.origins import FromFunction
-from donation_inspector.signature import Donation
-from donation_inspector.units import format_bytes
+from donation_inspector.program.origins import FromFunction
+from donation_inspector.questions.compare import ask as compiling
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled
 from small_programs import TWO_FOR_ONE_RESULT
@@ -369,7 +369,7 @@ def test_other_types_are_told_and_never_recommended(monkeypatch: pytest.MonkeyPa
     def saving(donation: Any) -> int:
         return 10 if donation.aliases else 100
 
-    monkeypatch.setattr("donation_inspector.searching.Search.total", lambda _self, donation: saving(donation))
+    monkeypatch.setattr("donation_inspector.advice.searching.Search.total", lambda _self, donation: saving(donation))
     found = inspection(bits, count=1, donate=0).recommend()
     assert (found.total, dict(found.pairs)) == (100, {})
     assert found.more is not None

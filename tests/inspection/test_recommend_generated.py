@@ -12,11 +12,11 @@ import jax
 import pytest
 
 import donation_inspector as di
-from donation_inspector import compiling
+from donation_inspector.common.signature import Donation, Leaf
 from donation_inspector.ir.exporter import with_donation
-from donation_inspector.origins import FromFunction
-from donation_inspector.signature import Donation, Leaf
-from donation_inspector.subject import Subject
+from donation_inspector.program.origins import FromFunction
+from donation_inspector.program.subject import Subject
+from donation_inspector.questions.compare import ask as compiling
 from donation_inspector.xla.program import Program
 from generated_steps import Generated, generate
 from xla_in_process import QUICKLY, InProcess

@@ -15,7 +15,7 @@ import pytest
 
 import donation_inspector as di
 from case_loader import CASE_NAMES, load
-from donation_inspector import report
+from donation_inspector.present import report
 
 
 def sgd(params: dict[str, Any], x: jax.Array) -> dict[str, Any]:

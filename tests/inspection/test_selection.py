@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from donation_inspector.common.signature import Leaf, Signature
 from donation_inspector.errors import PathError
-from donation_inspector.selection import select
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.program.selection import select
 
 
 def _signature(*paths: str) -> Signature:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
-from donation_inspector import summary
+from donation_inspector.present import summary
 
 
 @jax.jit

@@ -18,12 +18,12 @@ import pytest
 from flax import nnx
 from jax.sharding import NamedSharding, PartitionSpec
 
+from donation_inspector.capture.opening import inspect, inspect_ir, load
 from donation_inspector.errors import DonationInspectorError, IRError, PathError, TraceError
 from donation_inspector.inspection import Inspection
-from donation_inspector.opening import inspect, inspect_ir, load
-from donation_inspector.origins import FromFunction
-from donation_inspector.selection import select
-from donation_inspector.sweep import Sweep, SweepRow
+from donation_inspector.program.origins import FromFunction
+from donation_inspector.program.selection import select
+from donation_inspector.questions.sweep.answer import Sweep, SweepRow
 
 
 def train_step(params: Any, batch: Any) -> Any:

@@ -22,8 +22,9 @@ from jax.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
-from donation_inspector import payload, report, verifying
+from donation_inspector.checks import verify as verifying
 from donation_inspector.errors import TraceError
+from donation_inspector.present import payload, report
 
 N = 4096
 double = jax.jit(lambda x: x * 2 + 1, donate_argnums=0)

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import pytest
 from flax import linen, nnx
 
+from donation_inspector.capture.opening import inspect
+from donation_inspector.capture.watch import Watched, watch
 from donation_inspector.errors import TraceError
-from donation_inspector.opening import inspect
-from donation_inspector.watching import Watched, watch
 
 BIG = 1 << 19
 """Elements of an array that is too big for an Inspection to keep."""

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
-from donation_inspector import payload_buffers
-from donation_inspector.widget import DonationWidget
+from donation_inspector.present import payload_buffers
+from donation_inspector.present.widget import DonationWidget
 
 
 def step(w: jax.Array, v: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -12,11 +12,11 @@ from xdsl.ir import SSAValue
 from xdsl.printer import Printer
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir import native
 from donation_inspector.ir.entry import argument_attributes, entry_function, read_donation
 from donation_inspector.ir.exporter import Materializations
 from donation_inspector.ir.importer import Imported
-from donation_inspector.signature import Donation
 
 
 def run(imported: Imported, donation: Donation) -> tuple[ir.Module, Donation, Materializations]:

@@ -6,11 +6,11 @@ import pytest
 from xdsl.dialects.func import FuncOp
 
 import case_loader
+from donation_inspector.common.signature import Implicit
 from donation_inspector.errors import IRError
 from donation_inspector.ir import source
 from donation_inspector.ir.entry import alias_problems, entry_function, read_donation, read_signature
 from donation_inspector.ir.importer import import_module
-from donation_inspector.signature import Implicit
 from ir.programs import module
 
 

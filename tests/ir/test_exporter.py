@@ -7,12 +7,12 @@ from jaxlib.mlir import ir
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
 import case_loader
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError
 from donation_inspector.ir import source
 from donation_inspector.ir.entry import entry_function, read_donation
 from donation_inspector.ir.exporter import Materializations, to_jaxlib, with_donation, with_materializations
 from donation_inspector.ir.importer import import_module
-from donation_inspector.signature import Donation
 from ir import real_pass
 from ir.programs import ENTRIES, GPT, lower, module, text
 

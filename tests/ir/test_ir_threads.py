@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import entry_function, read_donation
 from donation_inspector.ir.exporter import Materializations, to_jaxlib, with_donation, with_materializations
 from donation_inspector.ir.importer import import_module
 from donation_inspector.ir.text import donated, materialized, pretty
-from donation_inspector.signature import Donation
 from ir.programs import lower, text
 
 _MADE = Materializations(((0, 0),), (0, None))

@@ -11,10 +11,10 @@ import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from donation_inspector.common.signature import Leaf, Signature
 from donation_inspector.ir import source
 from donation_inspector.ir.entry import entry_function, read_signature
 from donation_inspector.ir.importer import import_module
-from donation_inspector.signature import Leaf, Signature
 from ir.programs import module
 
 _SPECS = [

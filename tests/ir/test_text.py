@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native, source
 from donation_inspector.ir.entry import entry_function, read_donation
 from donation_inspector.ir.exporter import Materializations, with_donation, with_materializations
 from donation_inspector.ir.importer import import_module
 from donation_inspector.ir.text import Change, Text, diff, donated, materialized, pretty
-from donation_inspector.signature import Donation
 from ir import real_pass
 from ir.programs import ENTRIES, GPT, module
 

@@ -11,8 +11,8 @@ from xdsl.ir import BlockArgument
 from xdsl.parser import Parser
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
+from donation_inspector.common.signature import Donation, Leaf, Signature
 from donation_inspector.ir.entry import entry_function, read_donation
-from donation_inspector.signature import Donation, Leaf, Signature
 
 
 def parse(text: str) -> ModuleOp:

@@ -4,11 +4,11 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.exporter import Materializations
 from donation_inspector.passes.effect import Effect, read_effect
 from donation_inspector.passes.pipeline import apply_pipeline
-from donation_inspector.signature import Donation
 from passes.programs import parse, parse_entry
 
 

@@ -4,9 +4,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
 from donation_inspector.analysis.liveness import Liveness
+from donation_inspector.common.signature import Signature
 from donation_inspector.passes.hazards import Diagnostic, diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
-from donation_inspector.signature import Signature
 from passes.programs import named, parse_entry
 
 T = "tensor<2xf32>"

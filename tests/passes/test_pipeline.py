@@ -9,6 +9,7 @@ from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
 from analysis.functions import Generated, multi_block_functions, single_block_functions
 from case_loader import CASE_NAMES
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import PassError
 from donation_inspector.ir.entry import entry_function, read_donation
 from donation_inspector.ir.importer import import_module
@@ -16,7 +17,6 @@ from donation_inspector.passes.flags import set_donation
 from donation_inspector.passes.materialize_to_aliasing_output import MaterializeToAliasingOutput
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline, available
 from donation_inspector.passes.pipeline import parse as parse_pipeline
-from donation_inspector.signature import Donation
 from donation_inspector.xla.lowering import decide
 from lowered_cases import lower_case
 from passes.programs import parse, parse_entry, xdsl_pairs

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import case_loader
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import TraceError
-from donation_inspector.signature import Donation
 from donation_inspector.xla import attributes
 from donation_inspector.xla.decide import PARAMETERS, known_here
 from donation_inspector.xla.lowering import Lowered, decide, lower

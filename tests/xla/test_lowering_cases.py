@@ -9,7 +9,7 @@ import jax
 import pytest
 
 import case_loader
-from donation_inspector.signature import Leaf
+from donation_inspector.common.signature import Leaf
 from donation_inspector.xla.lowering import Lowered
 from lowered_cases import lower_case
 

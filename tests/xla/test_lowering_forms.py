@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from donation_inspector.common.signature import Implicit
 from donation_inspector.errors import TraceError
-from donation_inspector.signature import Implicit
 from donation_inspector.xla.lowering import Lowered, decide, lower
 
 X = jnp.ones(3)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from donation_inspector.analysis.reasons import Reasons, has_static_shape
-from donation_inspector.signature import Donation, Shape, Signature, updated
+from donation_inspector.common.signature import Donation, Shape, Signature, updated
 
 
 class Verdict(StrEnum):

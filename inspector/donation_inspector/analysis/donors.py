@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from donation_inspector.analysis.donation import Argument, Result, Verdict
 from donation_inspector.analysis.paths import noun
-from donation_inspector.units import format_bytes
+from donation_inspector.common.units import format_bytes
 
 
 def donor_outcome(

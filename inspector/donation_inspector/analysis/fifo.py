@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from types import MappingProxyType
 
-from donation_inspector.signature import Donation, Leaf, Shape, Signature
+from donation_inspector.common.signature import Donation, Leaf, Shape, Signature
 
 
 def pair_in_order(signature: Signature, written: Donation, leaves: frozenset[int]) -> Donation:

@@ -19,10 +19,10 @@ from xdsl.ir import OpResult, SSAValue
 
 from donation_inspector.analysis.liveness import Liveness
 from donation_inspector.analysis.naming import CONSTANT, operation_name, value_names
+from donation_inspector.common.signature import Shape
 from donation_inspector.errors import IRError
 from donation_inspector.ir.location import source
 from donation_inspector.ir.size import nbytes, shape_dtype
-from donation_inspector.signature import Shape
 
 Kind = Literal["argument", "constant", "temporary", "result"]
 KINDS: tuple[Kind, ...] = ("argument", "constant", "temporary", "result")

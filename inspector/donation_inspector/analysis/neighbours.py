@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.pairing import COSTS, assign, find_cycle, without_cycle
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 
 Pairing = Mapping[int, int]
 """The result that takes over each argument's buffer, by position; the other arguments are not donated."""

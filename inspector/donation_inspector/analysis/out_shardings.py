@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from donation_inspector.analysis.paths import argument_name, result_names
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 
 
 @dataclass(frozen=True, slots=True)

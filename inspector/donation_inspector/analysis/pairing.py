@@ -23,8 +23,8 @@ from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.in_place import may_live_in
 from donation_inspector.analysis.interference import Interference, Level
 from donation_inspector.analysis.naming import operation_name
+from donation_inspector.common.signature import Leaf
 from donation_inspector.ir.entry import read_donation, read_signature
-from donation_inspector.signature import Leaf
 
 COSTS: Mapping[Level, int] = {
     Level.IN_PLACE: 0,

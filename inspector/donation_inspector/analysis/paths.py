@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from donation_inspector.signature import Leaf, updated
+from donation_inspector.common.signature import Leaf, updated
 
 _UPDATED = updated("")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from donation_inspector.analysis.out_shardings import has_several_meshes, left_to_xla
 from donation_inspector.analysis.paths import noun
-from donation_inspector.signature import Leaf, Shape, Signature
+from donation_inspector.common.signature import Leaf, Shape, Signature
 
 
 def dimensions(shape: Shape) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Hashable, Sequence
 from donation_inspector.analysis.paths import argument_name, result_names
 from donation_inspector.analysis.placement import result_text, type_text
 from donation_inspector.analysis.several_devices import SeveralDevices
-from donation_inspector.signature import Donation, Ignored, Leaf, Shape, Signature
-from donation_inspector.units import format_bytes
+from donation_inspector.common.signature import Donation, Ignored, Leaf, Shape, Signature
+from donation_inspector.common.units import format_bytes
 
 
 class Reasons:

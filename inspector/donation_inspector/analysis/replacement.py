@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.pairing import COSTS
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 
 _CERTAIN_COPY = 1 + max(COSTS.values())
 _Pair = tuple[Leaf, Leaf]

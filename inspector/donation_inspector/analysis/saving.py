@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from donation_inspector.units import format_bytes
+from donation_inspector.common.units import format_bytes
 
 
 class DeviceMemory(Protocol):

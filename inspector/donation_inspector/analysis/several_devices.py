@@ -8,7 +8,7 @@ from functools import cached_property
 from donation_inspector.analysis.out_shardings import Advice, advise, left_to_xla, out_shardings_code, sharding_code
 from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.placement import Placement, result_text
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 
 _LONGEST_CODE = 160
 """Above this many characters, a sentence names the sharding of its own result alone."""

@@ -15,7 +15,7 @@ from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.names import Certainty, Keys, keys, read_name
 from donation_inspector.attribution.phase import Phase, phase
 from donation_inspector.attribution.role import Role
-from donation_inspector.signature import Leaf, Signature
+from donation_inspector.common.signature import Leaf, Signature
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
 
 _FLOATING = ("float", "bfloat", "complex")

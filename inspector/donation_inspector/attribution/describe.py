@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from donation_inspector.attribution.peak import Peak
-from donation_inspector.units import format_bytes
-from donation_inspector.user_code import place
+from donation_inspector.common.units import format_bytes
+from donation_inspector.common.user_code import place
 from donation_inspector.xla.hlo.source import Frame
 
 

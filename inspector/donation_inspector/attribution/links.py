@@ -14,7 +14,7 @@ from functools import cached_property
 
 from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.place import user_frame
-from donation_inspector.user_code import is_user_code
+from donation_inspector.common.user_code import is_user_code
 from donation_inspector.xla.hlo.proto import HloInstructionProto
 from donation_inspector.xla.hlo.source import Frame
 

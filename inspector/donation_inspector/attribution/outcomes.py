@@ -15,7 +15,7 @@ import numpy as np
 from donation_inspector.attribution.copies import Copy, Kind, aliased_pairs, find_copies
 from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.reasons import Reasons
-from donation_inspector.signature import Signature
+from donation_inspector.common.signature import Signature
 from donation_inspector.xla.hlo.buffers import Buffers
 
 _NOISE = 64

@@ -14,7 +14,7 @@ from donation_inspector.attribution.place import user_frame
 from donation_inspector.attribution.role import Role
 from donation_inspector.attribution.roles import Roles
 from donation_inspector.attribution.stretches import Stretches
-from donation_inspector.signature import Signature
+from donation_inspector.common.signature import Signature
 from donation_inspector.xla.hlo.allocation import Allocation
 from donation_inspector.xla.hlo.buffers import BufferLiveRange, Buffers
 from donation_inspector.xla.hlo.source import Frame

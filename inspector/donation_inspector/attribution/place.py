@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from donation_inspector.user_code import is_user_code
+from donation_inspector.common.user_code import is_user_code
 from donation_inspector.xla.hlo.source import Frame
 
 

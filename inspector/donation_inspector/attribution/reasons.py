@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from donation_inspector.attribution.copies import Copy, Kind, Step
 from donation_inspector.attribution.flow import Flow
-from donation_inspector.signature import Leaf, Signature
-from donation_inspector.units import format_bytes
-from donation_inspector.user_code import place
+from donation_inspector.common.signature import Leaf, Signature
+from donation_inspector.common.units import format_bytes
+from donation_inspector.common.user_code import place
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
 
 _NEVER_IN_PLACE = frozenset(

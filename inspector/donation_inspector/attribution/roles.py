@@ -6,7 +6,7 @@ from donation_inspector.attribution.arguments import Arguments
 from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.phase import Phase, phase
 from donation_inspector.attribution.role import Role
-from donation_inspector.signature import Signature
+from donation_inspector.common.signature import Signature
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
 
 _SUMMED_UP = frozenset(

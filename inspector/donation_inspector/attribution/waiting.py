@@ -15,8 +15,8 @@ from donation_inspector.attribution.describe import at, primitive
 from donation_inspector.attribution.flow import Flow
 from donation_inspector.attribution.fusions import FUSED
 from donation_inspector.attribution.peak import Contributor, Peak
-from donation_inspector.signature import Signature
-from donation_inspector.units import format_bytes
+from donation_inspector.common.signature import Signature
+from donation_inspector.common.units import format_bytes
 from donation_inspector.xla.hlo.buffers import BufferLiveRange
 from donation_inspector.xla.hlo.proto import HloInstructionProto
 

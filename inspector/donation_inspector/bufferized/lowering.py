@@ -16,12 +16,12 @@ from donation_inspector.bufferized import tools
 from donation_inspector.bufferized.control_flow import to_scf
 from donation_inspector.bufferized.signless import to_signless
 from donation_inspector.bufferized.tools import ToolError, Tools
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError
 from donation_inspector.ir import linalg
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.passes.pipeline import apply_pipeline
-from donation_inspector.signature import Donation
 
 _UNREGISTERED = "--allow-unregistered-dialect"
 # As XLA fuses: an operation for each tensor of the program would count values that nobody keeps.

@@ -18,10 +18,10 @@ from donation_inspector.bufferized.lowering import Buffers, Limits, after_pipeli
 from donation_inspector.bufferized.protocol import Array, Ran, Refused, RunJob
 from donation_inspector.bufferized.tools import ToolCancelled, ToolDied, ToolError, Tools
 from donation_inspector.bufferized.values import Bufferized
+from donation_inspector.common.progress import Progress
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError, PassError
 from donation_inspector.ir.importer import Imported
-from donation_inspector.progress import Progress
-from donation_inspector.signature import Donation
 from donation_inspector.xla.process import child
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.reference import Reference, evaluated

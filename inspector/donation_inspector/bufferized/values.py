@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from donation_inspector.tables import aligned
-from donation_inspector.units import format_bytes
+from donation_inspector.common.tables import aligned
+from donation_inspector.common.units import format_bytes
 from donation_inspector.xla.results import Status
 
 TARGET = "mlir"

@@ -11,15 +11,16 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from donation_inspector import corpus as corpora
-from donation_inspector import differences, report
-from donation_inspector.answers import Comparison, Measurement
-from donation_inspector.applying import REAL_PASS
 from donation_inspector.bufferized.values import TARGET as MLIR
 from donation_inspector.bufferized.values import Bufferization
+from donation_inspector.checks import corpus as corpora
 from donation_inspector.cli import gate, terminal
 from donation_inspector.cli.program import Program, open_program
 from donation_inspector.inspection import Inspection
+from donation_inspector.present import differences, report
+from donation_inspector.questions.apply.ask import REAL_PASS
+from donation_inspector.questions.compare.answer import Comparison
+from donation_inspector.questions.measure.answer import Measurement
 
 FOUND, INTERRUPTED = 3, 130
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from donation_inspector.analysis.donation import Argument, Verdict
-from donation_inspector.answers import fits_words
+from donation_inspector.common.units import format_bytes
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
-from donation_inspector.units import format_bytes
+from donation_inspector.questions.compare.answer import fits_words
 
 
 class GateError(DonationInspectorError):

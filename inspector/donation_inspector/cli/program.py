@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from donation_inspector import opening
+from donation_inspector.capture import opening
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
 from donation_inspector.xla.explain import essence, shown, user_line

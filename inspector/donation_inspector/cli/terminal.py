@@ -11,11 +11,11 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from donation_inspector import report
 from donation_inspector.analysis.donation import Verdict
-from donation_inspector.progress import Progress, reported
-from donation_inspector.report import Block
-from donation_inspector.tables import Table
+from donation_inspector.common.progress import Progress, reported
+from donation_inspector.common.tables import Table
+from donation_inspector.present import report
+from donation_inspector.present.report import Block
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,8 +12,8 @@ from typing import Any
 
 import jax
 
+from donation_inspector.common.signature import updated
 from donation_inspector.frameworks.naming import Place, numbered
-from donation_inspector.signature import updated
 from donation_inspector.xla.leaves import Name, distinct, key_path, leaves_with_path
 
 _trees: Any = jax.tree

@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringA
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute
 
+from donation_inspector.common.signature import Donation, Implicit, Leaf, Signature
 from donation_inspector.errors import IRError
 from donation_inspector.ir import sharding, size
 from donation_inspector.ir.dialect import to_text
 from donation_inspector.ir.location import name
-from donation_inspector.signature import Donation, Implicit, Leaf, Signature
 
 ALIAS = "tf.aliasing_output"
 DONOR = "jax.buffer_donor"

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native
 from donation_inspector.ir.bridge import reading
@@ -23,7 +24,6 @@ from donation_inspector.ir.bridge.attributes import AttributesToJaxlib
 from donation_inspector.ir.bridge.locations import LocationsToJaxlib
 from donation_inspector.ir.entry import ALIAS, DONOR
 from donation_inspector.ir.importer import Imported
-from donation_inspector.signature import Donation
 
 MATERIALIZE = "bufferization.materialize_in_destination"
 

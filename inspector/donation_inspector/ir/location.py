@@ -9,7 +9,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, LocationAttr, NameLoc, StringAttr
 from xdsl.ir import Attribute
 
-from donation_inspector.user_code import is_user_code
+from donation_inspector.common.user_code import is_user_code
 
 RANGE = StringAttr("range")
 """Metadata of a fused location that stands for a range in a file, from its first to its second part."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from donation_inspector.common.signature import Shape
 from donation_inspector.ir.dialect import to_text
-from donation_inspector.signature import Shape
 
 _AXES = re.compile(r'"((?:[^"\\]|\\.)*)"\s*=\s*(\d+)')
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"(?::\(\d+\)(\d+))?')

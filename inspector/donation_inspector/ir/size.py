@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from donation_inspector.common.signature import Shape
 from donation_inspector.ir.dialect import VerbatimType, to_text
-from donation_inspector.signature import Shape
 
 _FLOATS = {
     "bf16": ("bfloat16", 2),

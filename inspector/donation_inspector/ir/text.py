@@ -14,11 +14,11 @@ import numpy as np
 from jaxlib.mlir import ir
 from numpy.typing import NDArray
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir import native
 from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.difference import Change, difference
 from donation_inspector.ir.exporter import MATERIALIZE, Materializations, donation_attributes
-from donation_inspector.signature import Donation
 
 __all__ = ["Change", "Text", "diff", "donated", "materialized", "pretty"]
 

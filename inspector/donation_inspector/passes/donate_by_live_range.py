@@ -17,9 +17,9 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
 from donation_inspector.analysis.pairing import pair_by_live_range
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import alias_problems, read_donation
 from donation_inspector.passes.flags import defined_functions, set_donation
-from donation_inspector.signature import Donation
 
 
 def donate_by_live_range(func: FuncOp, *, cross_type: bool = False) -> None:

@@ -17,12 +17,12 @@ from xdsl.ir import Attribute, IRNode, Operation, Region, SSAValue
 
 from donation_inspector.analysis.destination import destination_argument, fits_destination, is_destination
 from donation_inspector.analysis.naming import operation_name
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.dialect import to_text
 from donation_inspector.ir.entry import ALIAS, DONOR, read_donation
 from donation_inspector.ir.exporter import Materializations
 from donation_inspector.ir.size import nbytes
 from donation_inspector.passes.flags import argument_attributes
-from donation_inspector.signature import Donation
 
 _Same = dict[IRNode | SSAValue, IRNode | SSAValue]
 

@@ -7,8 +7,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 from xdsl.utils.exceptions import DiagnosticException
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import ALIAS, DONOR
-from donation_inspector.signature import Donation
 
 
 def defined_functions(module: ModuleOp, asked_by: str) -> list[FuncOp]:

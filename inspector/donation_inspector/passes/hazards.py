@@ -17,9 +17,9 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from donation_inspector.analysis.liveness import Liveness
 from donation_inspector.analysis.placement import result_text
+from donation_inspector.common.signature import Donation, Leaf, Signature
+from donation_inspector.common.units import format_bytes
 from donation_inspector.passes.effect import Effect
-from donation_inspector.signature import Donation, Leaf, Signature
-from donation_inspector.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import PassError
 from donation_inspector.ir.dialect import make_context
 from donation_inspector.ir.entry import entry_function
@@ -22,7 +23,6 @@ from donation_inspector.passes.flags import set_donation
 from donation_inspector.passes.materialize_to_aliasing_output import MaterializeToAliasingOutput
 from donation_inspector.passes.module_effect import read_module_effect
 from donation_inspector.passes.outline import outline
-from donation_inspector.signature import Donation
 
 
 def apply_default(func: FuncOp, donation: Donation) -> Effect:

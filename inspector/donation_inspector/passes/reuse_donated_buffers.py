@@ -23,11 +23,11 @@ from xdsl.utils.exceptions import DiagnosticException
 from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.analysis.reuse import made_before, plan_reuse
+from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import read_donation, read_signature
 from donation_inspector.passes.check_donated_buffers import check_donated_buffers
 from donation_inspector.passes.donate_by_live_range import donate_by_live_range, is_private
 from donation_inspector.passes.flags import defined_functions, set_donation
-from donation_inspector.signature import Donation
 
 
 def reuse_donated_buffers(func: FuncOp) -> None:

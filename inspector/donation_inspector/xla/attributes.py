@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import TraceError
-from donation_inspector.signature import Donation
 
 # `#sdy.mesh<["x"=4, "y"=2]>`: Shardy's attributes have no Python accessors in every jaxlib
 _AXIS_SIZE = re.compile(r'"=(\d+)')

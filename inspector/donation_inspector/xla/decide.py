@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from donation_inspector.common.signature import Donation
 from donation_inspector.errors import TraceError
-from donation_inspector.signature import Donation
 from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts, sharded
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from donation_inspector.units import format_bytes
+from donation_inspector.common.units import format_bytes
 
 # Whether this process holds a device at all: asking the public API for devices would take them.
 _xla_bridge: Any = importlib.import_module("jax._src.xla_bridge")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from jax.sharding import NamedSharding, PartitionSpec
 
-from donation_inspector.signature import Implicit, Leaf, Shape, Signature
+from donation_inspector.common.signature import Implicit, Leaf, Shape, Signature
 from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 
+from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.errors import DeletedError, TraceError
-from donation_inspector.signature import Donation, Signature
 from donation_inspector.xla import attributes, internals, notes, packing, placement
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
 from donation_inspector.xla.facts import Facts, read_facts

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from donation_inspector.units import format_bytes
+from donation_inspector.common.units import format_bytes
 from donation_inspector.xla import worker
 from donation_inspector.xla.compile import Progress
 from donation_inspector.xla.process import child, environment

@@ -11,8 +11,8 @@ import numpy as np
 from jax._src import compiler as _compiler  # the compile options that JAX derives from its flags have no public way
 from jax._src.interpreters import mlir  # JAX's own bytecode writer: no public function takes a module
 
+from donation_inspector.common.signature import Leaf
 from donation_inspector.errors import CompileError
-from donation_inspector.signature import Leaf
 from donation_inspector.xla import attributes
 from donation_inspector.xla.program import Input, Program
 from donation_inspector.xla.targets import Target

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from donation_inspector.signature import Donation, Ignored, Leaf, Signature
+from donation_inspector.common.signature import Donation, Ignored, Leaf, Signature
 
 _SHOWN = 3
 _LISTED = 8

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from donation_inspector.units import total_bytes
+from donation_inspector.common.units import total_bytes
 from donation_inspector.xla import memory
 
 _SETTLED_SECONDS = 0.06

@@ -16,8 +16,8 @@ from typing import Any, cast
 import jax
 import numpy as np
 
+from donation_inspector.common.units import format_bytes
 from donation_inspector.errors import MeasureError
-from donation_inspector.units import format_bytes
 from donation_inspector.xla.program import Input, Program
 from donation_inspector.xla.protocol import Stored
 

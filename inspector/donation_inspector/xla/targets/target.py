@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from donation_inspector.tables import aligned
-from donation_inspector.units import format_bytes
+from donation_inspector.common.tables import aligned
+from donation_inspector.common.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Which change saves memory, whether it is safe, and the code that makes it."""

@@ -1,0 +1,229 @@
+"""From a program and what is donated of it to a `Recommendation`: audit, search, answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from donation_inspector.advice import safety
+from donation_inspector.advice.donation_code import code_for, reorders
+from donation_inspector.advice.recommendation import Candidate, Recommendation, Unsafe
+from donation_inspector.advice.searching import Pairs, Search, Space
+from donation_inspector.analysis import donation as decisions
+from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.interference import Interference
+from donation_inspector.analysis.neighbours import Promise, find_classes
+from donation_inspector.common.signature import Donation
+from donation_inspector.common.units import format_bytes
+from donation_inspector.errors import CompileError
+from donation_inspector.questions.compare.ask import NOTHING
+
+if TYPE_CHECKING:
+    from donation_inspector.common.progress import Progress
+    from donation_inspector.program.subject import Subject
+    from donation_inspector.xla.targets import Target
+
+_SHOWN_CHANGES = 3
+_HANDED_OVER = 4
+"""So many of those with the smallest totals are compiled as they are handed over, at most."""
+
+
+def recommend(
+    subject: Subject,
+    donated: frozenset[int],
+    target: Target,
+    *,
+    budget: float,
+    compiles: int | None,
+    progress: Progress,
+    cancel: threading.Event | None,
+) -> Recommendation:
+    """See `Inspection.recommend`; `donated` are leaf indices, none where what could be donated is searched.
+
+    Raises CompileError: a budget or a number of compiles that makes no sense; a file that cannot be compiled here.
+    """
+    _check(budget, compiles)
+    with subject.lock:
+        interference = subject.interference
+        unsafe, leaves = _audited(subject, donated)
+        jax = subject.origin.decide(leaves)
+        space = _space(subject, jax, leaves, interference)
+    names = _Names(subject, space, jax)
+    search = Search(subject, target, jax, space, names, progress, cancel)
+    search.run(budget, compiles)
+    donations = {"none": NOTHING, "jax": jax, **{name: space.donation(pairs) for pairs, name in search.tried.items()}}
+    candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
+    none, own, *tried = candidates.values()
+    # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
+    as_it_is = (own, none) if donated else (none, own)
+    best = _best(subject, search, as_it_is, tried, donations)
+    more = None
+    if best.total is not None and (compiles is None or len(tried) < compiles):
+        more = _across_types(subject, space, donations[best.name], leaves, search)
+    return Recommendation(
+        target=target.name,
+        pairs=best.pairs,
+        donated=best.donated,
+        total=best.total,
+        baselines={"none": none.total, "jax": own.total},
+        tried=len(tried),
+        exhaustive=search.exhaustive,
+        searched=search.searched,
+        unsafe=unsafe,
+        code="" if best.total is None else code_for(subject, best.donated, best.pairs),
+        here=target.here,
+        variants=tuple({**candidates, best.name: best}.values()),
+        capacity=search.capacity,
+        more=more,
+        name=best.name,
+        handed_over=best.handed_over,
+    )
+
+
+def _best(
+    subject: Subject,
+    search: Search,
+    as_it_is: Sequence[Candidate],
+    tried: Sequence[Candidate],
+    donations: Mapping[str, Donation],
+) -> Candidate:
+    """Of those with the smallest totals the one that takes least once it is handed over."""
+    best = min(as_it_is, key=_total)
+    for one in sorted(tried, key=_total)[:_HANDED_OVER]:
+        if _total(one) >= _takes(best):
+            break
+        handed = _handed_over(subject, search, one, donations[one.name])
+        if handed is not None and _takes(handed) < _takes(best):
+            best = handed
+    return best
+
+
+def _total(candidate: Candidate) -> float:
+    return math.inf if candidate.total is None else candidate.total
+
+
+def _takes(candidate: Candidate) -> float:
+    return _total(candidate) if candidate.handed_over is None else candidate.handed_over
+
+
+def _handed_over(subject: Subject, search: Search, candidate: Candidate, donation: Donation) -> Candidate | None:
+    """With the total of what the code gives to JAX, where that is another program and the search was not stopped.
+
+    None where XLA makes no module of that program.
+    """
+    # over several devices JAX pairs results whose sharding is given, which another order of them would have to follow
+    if subject.signature.devices > 1 or not reorders(subject, candidate.donated, candidate.pairs):
+        return candidate
+    result = search.handed_over(donation.aliases)
+    if result is None:
+        return candidate
+    if result.memory is None:
+        return None
+    return dataclasses.replace(candidate, handed_over=result.memory.total, fits=search.has_room(result))
+
+
+def _check(budget: object, compiles: object) -> None:
+    # a NaN fails every comparison
+    if isinstance(budget, bool) or not (isinstance(budget, int | float) and budget >= 0):
+        raise CompileError(f"budget={budget!r} is no time: give seconds, 0 to compile no candidate")
+    if isinstance(compiles, bool) or not (compiles is None or (isinstance(compiles, int) and compiles >= 0)):
+        raise CompileError(f"compiles={compiles!r} is no number of candidates: give 0 or more, or None")
+
+
+def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, ...], frozenset[int]]:
+    """What is unsafe, and the leaves to search: those donated, else what a result would take and is not unsafe."""
+    signature, values = subject.signature, subject.origin.values()
+    if donated:
+        return safety.audit_arrays(signature, values, donated), donated
+    now = decisions.verdicts(signature, NOTHING, donated=frozenset(), warned=frozenset())
+    candidates = frozenset(one.index for one in decisions.candidates(*now))
+    unsafe = safety.audit_arrays(signature, values, candidates)
+    if subject.replaced is not None:
+        certain = {leaf for one in unsafe for leaf in one.leaves}
+        unsafe += safety.passed_again(signature, subject.replaced, candidates - certain)
+    safe = candidates - {leaf for one in unsafe for leaf in one.leaves}
+    donation = subject.origin.decide(safe)
+    warned = subject.origin.warned(safe, donation)
+    arguments, _ = decisions.verdicts(signature, donation, donated=safe, warned=warned)
+    taken = (one.index for one in arguments if one.verdict is Verdict.ALIASED or one.advised is not None)
+    return unsafe, frozenset(taken)
+
+
+def _space(subject: Subject, jax: Donation, leaves: frozenset[int], interference: Interference | None) -> Space:
+    signature = subject.signature
+    classes = find_classes(signature, _positions(subject, leaves)) if interference is not None else ()
+    results_of = {argument: one.results for one in classes for argument in one.arguments}
+    # of other classes, as where one device's part is the same and the whole is not: JAX's pair stays
+    fixed = {a: r for a, r in jax.aliases.items() if r not in results_of.get(a, ())}
+    left = (one.without(fixed.keys(), frozenset(fixed.values())) for one in classes)
+    classes = tuple(one for one in left if one.most)
+    members = {argument for one in classes for argument in one.arguments}
+    promise = None if interference is None else Promise(interference, classes)
+    return Space(classes, promise, fixed, jax.donors - members)
+
+
+def _positions(subject: Subject, leaves: frozenset[int]) -> frozenset[int]:
+    arguments = subject.signature.arguments
+    return frozenset(leaf.position for leaf in arguments if leaf.index in leaves and leaf.position is not None)
+
+
+def _across_types(subject: Subject, space: Space, best: Donation, leaves: frozenset[int], search: Search) -> str | None:
+    """What pairs of other shape or dtype would save besides the best; None where that is nothing."""
+    if space.promise is None:
+        return None
+    aliases = space.promise.across_types(subject.signature, _positions(subject, leaves), best.aliases)
+    added = sorted(aliases.items() - best.aliases.items())
+    if not added:
+        return None
+    wider = Donation(aliases, frozenset(best.donors - aliases.keys()))
+    search.also("across types", wider)
+    across, total = search.total(wider), search.total(best)
+    if across is None or total is None or across >= total:
+        return None
+    results = {leaf.position: leaf.path for leaf in subject.signature.results}
+    first = ", ".join(f"{subject.argument_paths[a]} → {results[r]}" for a, r in added[:_SHOWN_CHANGES])
+    more = f", {len(added) - _SHOWN_CHANGES} more" if len(added) > _SHOWN_CHANGES else ""
+    return (
+        f"{format_bytes(total - across)} less would be taken with pairs of other shape or dtype, which no JAX API "
+        f"makes: {first}{more}."
+    )
+
+
+class _Names:
+    """Pairings in the user's words: what is other than in JAX's own."""
+
+    def __init__(self, subject: Subject, space: Space, jax: Donation) -> None:
+        self._subject, self._space = subject, space
+        self._jax = dict(jax.aliases)
+        self._live_range = None if space.promise is None else frozenset(space.promise.by_live_range().items())
+        self._given: set[str] = set()
+
+    def __call__(self, pairs: Pairs) -> str:
+        """A name that no other pairing has."""
+        name = "donate-by-live-range" if pairs == self._live_range else self._differences(dict(pairs))
+        if name in self._given:
+            name = f"{name} (no. {len(self._given) + 1})"
+        self._given.add(name)
+        return name
+
+    def _differences(self, pairs: Mapping[int, int]) -> str:
+        results = {leaf.position: leaf.path for leaf in self._subject.signature.results}
+        changed = [
+            f"{path} kept" if position not in pairs else f"{path} → {results[pairs[position]]}"
+            for position, path in self._subject.argument_paths.items()
+            if position not in self._space.aliases and pairs.get(position) != self._jax.get(position)
+        ]
+        more = f", {len(changed) - _SHOWN_CHANGES} more" if len(changed) > _SHOWN_CHANGES else ""
+        return f"jax, but {', '.join(changed[:_SHOWN_CHANGES])}{more}"
+
+    def candidate(self, name: str, donation: Donation, search: Search) -> Candidate:
+        """What was compiled, by flat index."""
+        arguments, results = self._subject.leaf_of_argument, self._subject.leaf_of_result
+        pairs = {
+            arguments[a]: results[r] for a, r in sorted(donation.aliases.items()) if a in arguments and r in results
+        }
+        donated = frozenset(arguments[position] for position in donation.positions if position in arguments)
+        return Candidate(name, pairs, donated, search.total(donation), search.fits(donation))

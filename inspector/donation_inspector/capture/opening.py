@@ -1,0 +1,59 @@
+"""Where an Inspection comes from: a function and its arguments, StableHLO, a saved file. What it can be asked for."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+from donation_inspector.capture import earlier_calls
+from donation_inspector.errors import DeletedError
+from donation_inspector.files import saved
+from donation_inspector.inspection import Inspection
+from donation_inspector.program.origins import FromFile, FromFunction
+from donation_inspector.program.subject import Subject
+from donation_inspector.questions.bufferize.ask import mlir_target
+from donation_inspector.xla import modules
+from donation_inspector.xla.targets import Targets, listed
+
+
+def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
+    """Trace and lower `fn` as it would be called with these arguments; nothing is executed and nothing changed.
+
+    `fn` is a callable on array pytrees, a `jax.jit` function (its own donation, static arguments, shardings and
+    compiler options are honoured), a wrapper around one such as `nnx.jit` or `eqx.filter_jit`, a `jax.export.Exported`
+    with or without arguments, or a `jax.stages.Traced` or `Lowered` alone. Arguments may be arrays or
+    `jax.ShapeDtypeStruct`.
+
+    Raises:
+      TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.
+    """
+    try:
+        return Inspection(Subject(FromFunction(fn, args, kwargs)))
+    except DeletedError as error:
+        told = earlier_calls.find(error.arrays, earlier_calls.notebook()).told
+        raise DeletedError(error.paths, error.arrays, told) from None
+
+
+def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
+    """Inspect StableHLO: MLIR text, MLIR bytecode, or a file with either.
+
+    Raises:
+      IRError: no such file, no MLIR, or no function to look at; the message has the line.
+    """
+    return Inspection(Subject(FromFile(source)))
+
+
+def load(path: str | pathlib.Path) -> Inspection:
+    """The Inspection in a file that `Inspection.save` wrote, with what was compiled and measured for it.
+
+    Donated sets that JAX was not asked about before it was saved are paired first in, first out, and a note says so.
+
+    Raises:
+      IRError: no such file, another kind of file, or one of another format.
+    """
+    return Inspection(*saved.read(path))
+
+
+def targets() -> Targets:
+    """What `compare` can be asked for on this machine; what is missing says which extra to install."""
+    return Targets((*listed(modules.default_platform()), mlir_target()))

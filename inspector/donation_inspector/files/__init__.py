@@ -1,0 +1,1 @@
+"""An Inspection in a file."""

@@ -1,0 +1,1 @@
+"""The notebook's own words: the magic."""

@@ -1,0 +1,1 @@
+"""A traced program and where it came from, and nothing that was answered about it."""

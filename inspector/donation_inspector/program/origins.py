@@ -1,0 +1,209 @@
+"""The two origins of a program: a function that JAX lowered, and a file."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import dataclasses
+import pathlib
+import reprlib
+import weakref
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from donation_inspector.analysis.fifo import pair_in_order
+from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.errors import IRError
+from donation_inspector.frameworks import step
+from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
+from donation_inspector.frameworks.ways import Way, way_of
+from donation_inspector.ir import entry, source
+from donation_inspector.ir.importer import import_module
+from donation_inspector.xla import lowering, modules, notes
+
+if TYPE_CHECKING:
+    from donation_inspector.xla.program import Program
+    from donation_inspector.xla.targets import Target
+
+_HELD_BYTES = 1 << 20
+"""Inputs above this size are not kept alive by looking at them: an inspector must not fill the device."""
+
+
+class FromFunction:
+    """A function as JAX lowered it for the caller's arguments."""
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Trace and lower, once. Raises TraceError."""
+        lowered = step.lower(fn, args, kwargs)
+        self._held = tuple(HeldInput(value) for value in lowered.inputs)
+        self._call = Resizable(fn, args, kwargs)
+        self.way: Way | None = way_of(fn)
+        self._take(dataclasses.replace(lowered, inputs=()))
+
+    def _take(self, lowered: lowering.Lowered) -> None:
+        self._lowered = lowered
+        self.name: str = lowered.name
+        self.module: Any = lowered.module
+        self.signature: Signature = lowered.signature
+
+    @property
+    def platform(self) -> str:
+        """The platform it was lowered for."""
+        return self._lowered.platform
+
+    def on(self, platform: str) -> FromFunction:
+        """Lowered again from the trace. Raises TraceError where there is none, or JAX cannot."""
+        other = copy.copy(self)
+        other._take(self._lowered.for_platform(platform))
+        return other
+
+    def resized(self, shapes: Shapes) -> FromFunction:
+        """Traced again with these shapes. Raises IRError where there is no function, TraceError where JAX cannot."""
+        return FromFunction(*self._call.at(shapes))
+
+    def decide(self, leaves: frozenset[int]) -> Donation:
+        """JAX's own pairing."""
+        return lowering.decide(self._lowered, leaves)
+
+    def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:
+        """The leaves in JAX's warning "Some donated buffers were not usable"."""
+        return frozenset(notes.unusable(self.signature, donation, leaves))
+
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:
+        """JAX's warnings and silences for this donated set; what tracing itself had to say."""
+        signature = self.signature
+        unusable = notes.unusable(signature, donation, leaves)
+        of_set = [
+            *([notes.unusable_note(signature, unusable)] if unusable else []),
+            *notes.same_array_notes(signature, self._lowered.shared, leaves),
+            *notes.dropped_note(signature, leaves),
+        ]
+        changing = {"unusable", "same array", "dropped"}
+        of_trace = [note for note in (*self._lowered.warnings, *self._lowered.notes) if note.kind not in changing]
+        return tuple(str(note) for note in (*of_set, *of_trace))
+
+    def jaxpr(self) -> str | None:
+        """The traced program as JAX prints it."""
+        return self._lowered.jaxpr()
+
+    def program(self, module: Any, target: Target | None) -> Program:
+        """With the compile options that JAX itself would use."""
+        return self._lowered.program(module, target)
+
+    def values(self) -> tuple[Any, ...]:
+        """The caller's arrays that are still alive."""
+        return dataclasses.replace(self._lowered, inputs=self.inputs()).values()
+
+    def inputs(self) -> tuple[Any, ...]:
+        """The same by leaf: what was given for each flat argument, dropped ones included."""
+        return tuple(held.value() for held in self._held)
+
+    def gone(self) -> int:
+        """How many of the caller's arrays were donated or let go since."""
+        return sum(held.gone for held in self._held)
+
+    def moved(self, leaf: int, value: Any) -> str | None:
+        """Why JAX copies what is given for a flat argument before the call; None where it takes it as it lies."""
+        return self._lowered.moved(leaf, value)
+
+
+class HeldInput:
+    """One of the caller's arrays, kept alive only while it is small."""
+
+    def __init__(self, value: Any) -> None:
+        self._value: Any = value
+        self._reference: weakref.ref[Any] | None = None
+        if getattr(value, "nbytes", 0) > _HELD_BYTES:
+            # What nothing weak can be held of is kept, as the caller's own variable would.
+            with contextlib.suppress(TypeError):
+                self._reference, self._value = weakref.ref(value), None
+
+    def value(self) -> Any | None:
+        """The array; None once the caller let go of it or donated it, and where only a shape was given."""
+        held = self._value if self._reference is None else self._reference()
+        return None if self.gone or isinstance(held, jax.ShapeDtypeStruct) else held
+
+    @property
+    def gone(self) -> bool:
+        """Whether the caller let go of the array or donated it."""
+        held = self._value if self._reference is None else self._reference()
+        deleted = getattr(held, "is_deleted", None)
+        return (held is None and self._reference is not None) or (deleted is not None and deleted())
+
+
+class FromFile:
+    """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
+
+    way: Way | None = None
+
+    def __init__(self, given: str | bytes | pathlib.Path) -> None:
+        """Parse it. Raises IRError."""
+        data, self.name = _read(given)
+        self.module: Any = source.parse(data)
+        func = entry.entry_function(import_module(self.module).module)
+        self.signature: Signature = entry.read_signature(func)
+        self._written = entry.read_donation(func)
+        self._problems = entry.alias_problems(func)
+
+    @property
+    def platform(self) -> str:
+        """This machine's default platform."""
+        return modules.default_platform()
+
+    def decide(self, leaves: frozenset[int]) -> Donation:
+        """What the file says about these leaves; the others first in, first out."""
+        return pair_in_order(self.signature, self._written, leaves)
+
+    def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:  # noqa: ARG002
+        """JAX says nothing about a file."""
+        return frozenset()
+
+    def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:  # noqa: ARG002
+        """What is wrong with the file's own donation, whatever is donated now."""
+        return self._problems
+
+    def jaxpr(self) -> str | None:
+        """A file has none."""
+        return None
+
+    def on(self, platform: str) -> FromFile:  # noqa: ARG002
+        """A file is what it is: XLA takes it for another platform, or refuses it."""
+        return self
+
+    def resized(self, shapes: Shapes) -> FromFile:  # noqa: ARG002
+        """Raises IRError: the shapes are in the file."""
+        raise IRError(FIXED)
+
+    def program(self, module: Any, target: Target | None) -> Program:
+        """For this machine's default backend where there is no target."""
+        return modules.pack_module(module, self.name, self.signature.arguments, target)
+
+    def values(self) -> tuple[Any, ...]:
+        """A file comes without arrays."""
+        return (None,) * len(self.signature.arguments)
+
+    def inputs(self) -> tuple[Any, ...]:
+        """None of them either."""
+        return self.values()
+
+    def gone(self) -> int:
+        """There never were any."""
+        return 0
+
+
+def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:
+    """The module's text or bytecode, and the name to show."""
+    if isinstance(given, bytes) or (isinstance(given, str) and ("\n" in given or "{" in given or not given.strip())):
+        return given, "module"
+    try:
+        path = pathlib.Path(given)
+        return path.read_bytes(), path.name
+    except (TypeError, ValueError):
+        raise IRError(
+            f"{reprlib.repr(given)} ({type(given).__name__}) is no MLIR text, bytecode or path. Give one of these; "
+            "for a function, use inspect."
+        ) from None
+    except OSError as error:
+        raise IRError(f"{given} cannot be read: {error.strerror}. Give MLIR text, bytecode or a file.") from None

@@ -1,0 +1,1 @@
+"""What a pipeline of passes makes of the program."""

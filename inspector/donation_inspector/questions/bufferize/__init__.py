@@ -1,0 +1,1 @@
+"""What a pass's own IR comes to, bufferized by MLIR and run."""

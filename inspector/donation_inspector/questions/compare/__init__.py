@@ -1,0 +1,1 @@
+"""What XLA makes of the program: compiled, and run."""

@@ -1,0 +1,1 @@
+"""What running the variants on the device comes to."""

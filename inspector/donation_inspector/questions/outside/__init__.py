@@ -1,0 +1,1 @@
+"""What else is on the device, by the variables that hold it."""

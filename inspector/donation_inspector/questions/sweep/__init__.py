@@ -1,0 +1,1 @@
+"""The program at other sizes of its arguments."""

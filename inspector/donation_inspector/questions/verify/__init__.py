@@ -1,0 +1,1 @@
+"""What became of each donated buffer in a real call."""
