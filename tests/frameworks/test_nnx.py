@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -240,6 +241,28 @@ def test_what_cached_partial_holds_is_not_said_to_be_no_jit(training: Training) 
 def test_a_bound_method_that_calls_the_step_is_refused_and_undone(training: Training) -> None:
     with pytest.raises(TraceError, match="through_attributes changes NNX objects"):
         lower(training.through_attributes, (X, Y), {})
+
+
+def test_another_threads_model_is_left_as_that_thread_left_it() -> None:
+    other, go, done = nnx.Variable(jnp.zeros(())), threading.Event(), threading.Event()
+
+    def train() -> None:
+        if go.wait(20):
+            other[...] = jnp.ones(())
+        done.set()
+
+    def step(x: Any) -> Any:
+        go.set()
+        done.wait(20)
+        return x * 2
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    lowered = lower(step, (X,), {})
+    thread.join()
+
+    assert lowered.notes == ()
+    assert float(other[...]) == 1
 
 
 def test_an_interrupt_while_tracing_undoes_too(training: Training) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import small_programs
 from donation_inspector.errors import TraceError
+from donation_inspector.xla import internals, traces
 from donation_inspector.xla.lowering import lower
 
 X = jnp.ones(3)
@@ -110,6 +113,100 @@ def test_globals_and_closures_are_put_back() -> None:
     lower(train, (X,), {})
     assert held() is before
     assert float(train(2 * X)) == 6.0
+
+
+class Slotted:
+    __slots__ = ("last",)
+
+
+class Meter:
+    """Keeps in its class, in a slot, in a module, in what a method of its own names."""
+
+    last: Any = None
+
+    def __init__(self) -> None:
+        self.slotted = Slotted()
+
+    def __call__(self, x: Any) -> Any:
+        Meter.last, Meter.newest = x, x  # pyright: ignore[reportAttributeAccessIssue]
+        self.slotted.last = small_programs.kept = x  # pyright: ignore[reportAttributeAccessIssue]
+        return self.keep(x)
+
+    def keep(self, x: Any) -> Any:
+        global kept
+        kept = x
+        return x
+
+
+kept: Any = None
+
+
+def test_classes_slots_and_what_methods_name_are_put_back() -> None:
+    meter = Meter()
+
+    notes = [str(note) for note in lower(meter, (X,), {}).notes if note.kind == "leak"]
+
+    assert "put back" in notes[0]
+    assert Meter.last is None
+    assert kept is None
+    assert not hasattr(Meter, "newest")
+    assert not hasattr(small_programs, "kept")
+    assert not hasattr(meter.slotted, "last")
+
+
+def test_what_is_stored_out_of_reach_is_told() -> None:
+    remembered = functools.lru_cache(lambda size: jnp.zeros(size) + 1)
+
+    notes = [str(note) for note in lower(lambda x: x * remembered(3), (X,), {}).notes if note.kind == "leak"]
+
+    assert len(notes) == 1
+    assert "put back" not in notes[0]
+
+
+def test_a_cycle_that_waits_for_the_collector_is_no_leak() -> None:
+    def cyclic(x: Any) -> Any:
+        held: list[Any] = [x]
+        held.append(held)
+        return x * 2
+
+    assert [note for note in lower(cyclic, (X,), {}).notes if note.kind == "leak"] == []
+
+
+def test_another_threads_trace_is_no_leak() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def waits(x: Any) -> Any:
+        begun.set()
+        end.wait(20)
+        return x
+
+    other = threading.Thread(target=jax.eval_shape, args=(waits, X))
+
+    def step(x: Any) -> Any:
+        other.start()
+        begun.wait(20)
+        return x * 2
+
+    notes = [note for note in lower(step, (X,), {}).notes if note.kind == "leak"]
+    end.set()
+    other.join()
+    assert notes == []
+
+
+def test_looking_for_leaks_never_walks_over_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError("the heap was looked through")
+
+    monkeypatch.setattr("gc.get_objects", never)
+    monkeypatch.setattr("gc.collect", never)
+    lower(lambda x: x * 3, (X,), {})
+
+
+def test_jax_is_as_it_was_whatever_raises() -> None:
+    before = dict(vars(internals.core))
+    with pytest.raises(KeyboardInterrupt), traces.made(), traces.made():
+        raise KeyboardInterrupt
+    assert dict(vars(internals.core)) == before
 
 
 def test_what_else_is_stored_stays() -> None:

@@ -1,14 +1,13 @@
 """Flax NNX: names for what `nnx.jit` packs, and a guard that keeps the caller's live objects as they were.
 
 NNX objects are mutable. Tracing a function that changes them from outside `nnx.jit`, or that calls a function jitted by
-`nnx.jit`, raises half-way and leaves them broken: Modules without attributes, Variables that hold tracers. So all NNX
-objects of the process are remembered before tracing and put back where tracing changed them. NNX is touched only where
-the user has imported it.
+`nnx.jit`, raises half-way and leaves them broken: Modules without attributes, Variables that hold tracers. So the NNX
+objects that the call reaches are remembered before tracing and put back where tracing changed them; others may be
+another thread's. NNX is touched only where the user has imported it.
 """
 
 from __future__ import annotations
 
-import gc
 import inspect
 import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from donation_inspector.frameworks.versions import require
 from donation_inspector.xla import lowering
 from donation_inspector.xla.leaves import Name
 from donation_inspector.xla.lowering import Lowered
+from donation_inspector.xla.reach import attributes_of, reachable
 from donation_inspector.xla.stage import flat_inputs, trace
 
 OLDEST = "0.12"
@@ -99,7 +99,7 @@ def _flat_inputs(wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any])
 
 @contextmanager
 def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Generator[None]:
-    """Trace inside; whatever of the process's NNX objects that changes is put back afterwards.
+    """Trace inside; what that changes of the NNX objects that the call reaches is put back afterwards.
 
     Raises:
         TraceError: a function outside `nnx.jit` loses what it changes in its NNX objects, or changed others.
@@ -108,7 +108,7 @@ def untouched(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Gene
         yield
         return
     outside = not is_wrapped(fn)
-    before = _remember()
+    before = _remember(fn, args, kwargs)
     try:
         if outside:
             refuse_lost_changes(fn, args, kwargs)
@@ -170,26 +170,18 @@ def _reachable_steps(fn: Any) -> Iterator[str]:
 Memory = list[tuple[Any, dict[str, Any]]]
 
 
-def _remember() -> Memory:
-    """Every live NNX object with a shallow copy of its attributes."""
+def _remember(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Memory:
+    """Every NNX object that the call reaches, with a shallow copy of its attributes."""
     nnx = loaded()
-    things = gc.get_objects()
-    # there are far fewer types than objects
-    kinds = {kind for kind in set(map(type, things)) if issubclass(kind, nnx.Variable | nnx.Pytree)}
-    return [(thing, _attributes(thing)) for thing in things if type(thing) in kinds]
-
-
-def _attributes(thing: Any) -> dict[str, Any]:
-    slots = [slot for kind in type(thing).__mro__ for slot in kind.__dict__.get("__slots__", ())]
-    held = {slot: object.__getattribute__(thing, slot) for slot in slots if hasattr(thing, slot)}
-    return {**held, **getattr(thing, "__dict__", {})}
+    objects = nnx.Variable | nnx.Pytree
+    return [(thing, attributes_of(thing)) for thing in reachable(fn, args, kwargs) if isinstance(thing, objects)]
 
 
 def _restore(memory: Memory) -> bool:
     """Put back what changed; whether anything had."""
     changed = False
     for thing, before in memory:
-        now = _attributes(thing)
+        now = attributes_of(thing)
         if now.keys() == before.keys() and all(now[name] is value for name, value in before.items()):
             continue
         changed = True

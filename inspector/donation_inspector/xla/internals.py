@@ -28,6 +28,8 @@ public_trees: Any = _module("jax.tree_util")
 backends: Any = _module("jax.extend.backend")
 """Public, partly untyped."""
 
+core: Any = _core
+"""Where a trace is made known when it begins."""
 Tracer: Any = _core.Tracer
 """`jax.core.Tracer` is public, but absent from JAX's stubs."""
 abstract_token: Any = _core.abstract_token

@@ -7,75 +7,78 @@ is traced, and what holds tracers afterwards is put back as it was.
 
 from __future__ import annotations
 
-import functools
 import types
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import jax
-import numpy as np
 
-from donation_inspector.xla import internals
+from donation_inspector.xla import internals, reach, traces
+from donation_inspector.xla.reach import ABSENT, LIMIT, Attributes
 
 _jax: Any = jax
 """Public, partly untyped."""
-_LIMIT = 20_000
-"""Objects that are looked at, nearest first, and parts of one: what a step changes is near it."""
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), type, types.ModuleType, np.ndarray, np.generic, jax.Array)
-_ABSENT: Any = object()
 _Dict: Any = dict
 _List: Any = list
+_Deque: Any = deque
 """Their own methods, so that none of a subclass of the caller's runs."""
 
 
 @dataclass(eq=False)
 class Stored:
-    """Whether tracing stored tracers in what was remembered."""
+    """Whether tracing stored tracers outside, in what was remembered (`found`) or elsewhere (`left`)."""
 
     found: bool = False
+    left: bool = False
 
 
 @contextmanager
 def taken_out(*roots: Any) -> Generator[Stored]:
-    """Trace inside: what `roots` reach and holds tracers afterwards is put back, on errors too."""
+    """Trace inside: what `roots` reach and holds tracers afterwards is put back, on errors too.
+
+    What is left after that is known by the traces alone, however much else is alive.
+    """
     memory, stored = _Memory(), Stored()
-    memory.remember(roots)
-    try:
-        yield stored
-    finally:
-        stored.found = memory.restore()
+    memory.remember(reach.reachable(*roots))
+    with traces.made() as made:
+        try:
+            yield stored
+        finally:
+            stored.found = memory.restore()
+    stored.left = traces.are_held(made)
 
 
 @dataclass(eq=False)
 class _Memory:
-    """What can be changed, with a shallow copy. Attributes are a dict; of globals there are those that code names."""
+    """What can be changed, with a shallow copy. The attributes of an instance are a dict."""
 
-    dicts: list[tuple[dict[Any, Any], Mapping[Any, Any]]] = field(default_factory=list[Any])
-    named: list[tuple[dict[str, Any], Mapping[str, Any]]] = field(default_factory=list[Any])
+    dicts: list[tuple[dict[Any, Any], dict[Any, Any]]] = field(default_factory=list[Any])
+    named: list[tuple[Attributes, dict[str, Any]]] = field(default_factory=list[Any])
     lists: list[tuple[list[Any], list[Any]]] = field(default_factory=list[Any])
     deques: list[tuple[deque[Any], deque[Any]]] = field(default_factory=list[Any])
     cells: list[tuple[types.CellType, Any]] = field(default_factory=list[Any])
 
-    def remember(self, roots: tuple[Any, ...]) -> None:
-        """Walk over what the roots hold, without running any of its code."""
-        waiting, seen = deque[Any](roots), set[int]()
-        while waiting and len(seen) < _LIMIT:
-            value = waiting.popleft()
-            if id(value) in seen:
-                continue
-            # a proxy of the caller's may answer even `isinstance` with an error
-            with suppress(Exception):
-                if not isinstance(value, _ATOMS):
-                    seen.add(id(value))
-                    waiting.extend(self._parts(value))
+    def remember(self, things: Iterable[Any]) -> None:
+        """Keep what each holds now."""
+        for thing in things:
+            if isinstance(thing, Attributes):
+                self.named.append((thing, thing.read()))
+            elif isinstance(thing, types.CellType):
+                self.cells.append((thing, reach.content(thing)))
+            elif isinstance(thing, _Dict) and len(thing) <= LIMIT:
+                self.dicts.append((thing, dict[Any, Any](_Dict.items(thing))))
+            elif isinstance(thing, _List) and len(thing) <= LIMIT:
+                self.lists.append((thing, _List.copy(thing)))
+            elif isinstance(thing, _Deque) and len(thing) <= LIMIT:
+                self.deques.append((thing, thing.copy()))
 
     def restore(self) -> bool:
         """Put back what holds tracers now; whether anything did."""
-        found = [_put_back(held, before, _Dict.keys(held)) for held, before in self.dicts]
-        found += [_put_back(held, before, before) for held, before in self.named]
+        found = [_restored(held, before) for held, before in self.dicts]
+        found += [_written(space, before) for space, before in self.named]
         for held, before in self.lists:
             known = set(map(id, before))
             if any(_leaks(one) for one in _List.copy(held) if id(one) not in known):
@@ -88,89 +91,33 @@ class _Memory:
                 held.extend(before)
                 found.append(True)
         for cell, before in self.cells:
-            if _content(cell) is not before and _leaks(_content(cell)):
+            now = reach.content(cell)
+            if now is not before and _leaks(now):
                 _set(cell, before)
                 found.append(True)
         return any(found)
 
-    def _parts(self, value: Any) -> Iterator[Any]:
-        if isinstance(value, dict):
-            held = cast("dict[Any, Any]", value)
-            if len(held) <= _LIMIT:
-                before = dict[Any, Any](_Dict.items(held))
-                self.dicts.append((held, before))
-                yield from before.values()
-        elif isinstance(value, list):
-            items = cast("list[Any]", value)
-            if len(items) <= _LIMIT:
-                self.lists.append((items, _List.copy(items)))
-                yield from self.lists[-1][1]
-        elif isinstance(value, deque):
-            window = cast("deque[Any]", value)
-            if len(window) <= _LIMIT:
-                self.deques.append((window, window.copy()))
-                yield from self.deques[-1][1]
-        elif isinstance(value, tuple):
-            yield from cast("tuple[Any, ...]", value)[:_LIMIT]
-        elif isinstance(value, functools.partial):
-            held_call = cast("functools.partial[Any]", value)
-            yield from (held_call.func, held_call.args, held_call.keywords)
-        elif isinstance(value, types.MethodType):
-            yield from (value.__self__, value.__func__)
-        elif isinstance(value, types.FunctionType):
-            yield from self._of_function(value)
-        else:
-            yield from _attributes(value)
 
-    def _of_function(self, function: types.FunctionType) -> Iterator[Any]:
-        for cell in function.__closure__ or ():
-            self.cells.append((cell, _content(cell)))
-            yield self.cells[-1][1]
-        before = {name: function.__globals__.get(name, _ABSENT) for name in set(_names(function.__code__))}
-        self.named.append((function.__globals__, before))
-        yield from (function.__defaults__, vars(function), *before.values())
-
-
-def _attributes(value: Any) -> Iterator[Any]:
-    try:
-        attributes: Any = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return
-    if any(kind.__module__.startswith("flax.nnx") for kind in type(value).__mro__):
-        # NNX objects are put back by their own guard, which tells what changed them
-        yield attributes.get("__wrapped__")
-    elif isinstance(attributes, dict):
-        yield cast("dict[str, Any]", attributes)
-
-
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _names(constant)
-
-
-def _put_back(held: dict[Any, Any], before: Mapping[Any, Any], keys: Any) -> bool:
-    changed = {key: before.get(key, _ABSENT) for key in list(keys)}
-    leaked = [key for key, old in changed.items() if (now := _Dict.get(held, key, _ABSENT)) is not old and _leaks(now)]
+def _restored(held: dict[Any, Any], before: dict[Any, Any]) -> bool:
+    changed = [(key, now) for key, now in list(_Dict.items(held)) if now is not before.get(key, ABSENT)]
+    leaked = [key for key, now in changed if _leaks(now)]
     for key in leaked:
-        if changed[key] is _ABSENT:
-            _Dict.__delitem__(held, key)
+        if key in before:
+            _Dict.__setitem__(held, key, before[key])
         else:
-            _Dict.__setitem__(held, key, changed[key])
+            _Dict.__delitem__(held, key)
     return bool(leaked)
 
 
-def _content(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        # the enclosing function has not set it yet
-        return _ABSENT
+def _written(space: Attributes, before: dict[str, Any]) -> bool:
+    leaked = [name for name, now in space.read().items() if now is not before[name] and _leaks(now)]
+    for name in leaked:
+        space.write(name, before[name])
+    return bool(leaked)
 
 
 def _set(cell: types.CellType, value: Any) -> None:
-    if value is _ABSENT:
+    if value is ABSENT:
         del cell.cell_contents
     else:
         cell.cell_contents = value
@@ -179,7 +126,7 @@ def _set(cell: types.CellType, value: Any) -> None:
 def _leaks(value: Any) -> bool:
     if isinstance(value, internals.Tracer):
         return True
-    if isinstance(value, _ATOMS):
+    if value is ABSENT or isinstance(value, reach.ATOMS):
         return False
     try:
         return any(isinstance(leaf, internals.Tracer) for leaf in _jax.tree.leaves(value))

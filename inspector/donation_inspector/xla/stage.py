@@ -6,7 +6,6 @@ Traces under the caller's configuration, runs nothing.
 from __future__ import annotations
 
 import functools
-import gc
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -174,7 +173,6 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
     Raises:
         TraceError: JAX or the function itself raised.
     """
-    tracers = _tracers()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with leaks.taken_out(jitted, args, kwargs) as stored:
@@ -185,7 +183,6 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
             f"{name} has .trace() or .lower(), but what it returns ({type(made).__name__}) holds no jax.stages.Traced "
             "or Lowered. Give the plain function or a jax.jit of it."
         )
-    left = bool(_tracers() - tracers)
     return Stage(
         name=name,
         traced=ready if isinstance(ready, jax.stages.Traced) else None,
@@ -193,8 +190,8 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
         inputs=None if inputs is None else tuple(inputs),
         said=said(caught),
         asked=asked_for(jitted),
-        leaked=stored.found or left,
-        put_back=stored.found and not left,
+        leaked=stored.found or stored.left,
+        put_back=stored.found and not stored.left,
     )
 
 
@@ -240,21 +237,6 @@ def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
     if isinstance(ready, jax.stages.Traced):
         return Stage(str(ready.fun_name), ready, None, None)
     return Stage("", None, ready, None)
-
-
-def _tracers() -> set[int]:
-    found = _living_tracers()
-    if found:
-        gc.collect()
-        found = _living_tracers()
-    return found
-
-
-def _living_tracers() -> set[int]:
-    objects = gc.get_objects()
-    # there are far fewer types than objects
-    kinds = {kind for kind in set(map(type, objects)) if issubclass(kind, internals.Tracer)}
-    return {id(one) for one in objects if type(one) in kinds} if kinds else set()
 
 
 def _name(fn: Any) -> str:
