@@ -180,9 +180,8 @@ class Dataflow:
                 if operand.step not in wanted:
                     wanted.add(operand.step)
                     pending.append(operand.step)
-        for step in self.steps:
-            for operand in dict.fromkeys(step.operands):
-                operand.uses[:] = [use for use in operand.uses if use[0] in wanted]
+        for operand in dict.fromkeys(operand for step in self.steps for operand in step.operands):
+            operand.uses[:] = [use for use in operand.uses if use[0] in wanted]
         self.steps = [step for step in self.steps if step in wanted]
         for index, step in enumerate(self.steps):
             step.index = index
