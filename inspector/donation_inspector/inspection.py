@@ -195,7 +195,7 @@ class Inspection:
         """The curve with nothing donated."""
         return self._subject.memory
 
-    @property
+    @cached_property
     def donated_by_function(self) -> frozenset[int]:
         """The leaves that the function itself donates, before any `donate` or `keep`."""
         return frozenset(leaf.index for leaf in self._subject.signature.arguments if leaf.donated)
@@ -208,7 +208,8 @@ class Inspection:
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments; None where there is no function to write it for."""
         way = self._subject.origin.way
-        others = (whole for whole in self.wholes if whole.name not in names)
+        named = set(names)
+        others = (whole for whole in self.wholes if whole.name not in named)
         alone = any(not self.donated_by_function.isdisjoint(whole.leaves) for whole in others)
         return None if way is None else jitting.line_that_donates(way, names, alone=alone)
 

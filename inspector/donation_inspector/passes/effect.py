@@ -7,9 +7,10 @@ whether they are all that changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import TypeVar
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.func import FuncOp
@@ -24,6 +25,7 @@ from donation_inspector.ir.exporter import Materializations
 from donation_inspector.ir.size import nbytes
 from donation_inspector.passes.flags import argument_attributes
 
+_T = TypeVar("_T", bound=Hashable)
 _Same = dict[IRNode | SSAValue, IRNode | SSAValue]
 
 
@@ -181,12 +183,13 @@ def _written(
     else the value written there; None where that is no argument or no result."""
     first_before, first_after = _first_positions(returned), _first_positions(returned_after)
     all_still_there = len(returned) == len(returned_after)
-    both = tuple(zip(returned, returned_after, strict=True)) if all_still_there else ()
+    # of one value that is returned at several positions, each write stands for the position that returns it
+    own = _first_positions(list(zip(returned, returned_after, strict=True)) if all_still_there else [])
     written: list[tuple[int, int] | None] = []
     for op in added:
-        # of one value that is returned at several positions, each write stands for the position that returns it
-        own = (n for n, (was, now) in enumerate(both) if was is op.source and now is op.result)
-        result = next(own, first_before.get(op.source))
+        result = None if op.result is None else own.get((op.source, op.result))
+        if result is None:
+            result = first_before.get(op.source)
         if result is None and all_still_there and op.result is not None:
             result = first_after.get(op.result)
         dest = destination_argument(op)
@@ -228,7 +231,7 @@ def _why_no_flags(
     return None
 
 
-def _first_positions(values: Sequence[SSAValue]) -> dict[SSAValue, int]:
+def _first_positions(values: Sequence[_T]) -> dict[_T, int]:
     return {value: position for position, value in reversed(tuple(enumerate(values)))}
 
 
