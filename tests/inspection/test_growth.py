@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
-from donation_inspector import payload
+from donation_inspector.present import payload
 from work import growth, lines_run
 
 ROW = jax.ShapeDtypeStruct((8,), jnp.float32)
