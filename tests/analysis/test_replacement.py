@@ -12,6 +12,7 @@ import pytest
 from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.replacement import find_replacements
+from donation_inspector.analysis.successors import Successors
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.importer import import_module
 from donation_inspector.xla.lowering import lower
@@ -100,6 +101,54 @@ def autoencoder(params: Any, x: Any) -> Any:
     return params - 0.1 * jax.grad(lambda p: jnp.sum((x @ p - x) ** 2))(params), x @ params
 
 
+def loss(params: Any, x: Any) -> Any:
+    # the weight decay makes the gradient an element-wise function of the parameters too, within what is differentiated
+    return jnp.mean(jax.nn.relu(x @ params["w"] + params["b"]) ** 2) + 1e-3 * jnp.sum(jnp.square(params["w"]))
+
+
+def gradient(params: Any, x: Any) -> Any:
+    return jax.value_and_grad(loss)(params, x)
+
+
+def hessian_vector(params: Any, x: Any, direction: Any) -> Any:
+    return jax.jvp(jax.grad(lambda p: jnp.mean(jnp.tanh(x @ p) ** 2)), (params,), (direction,))[1]
+
+
+def gauss_newton(params: Any, x: Any, direction: Any) -> Any:
+    def model(p: Any) -> Any:
+        return jnp.tanh(x @ p)
+
+    _, tangent = jax.jvp(model, (params,), (direction,))
+    return jax.vjp(model, params)[1](tangent)[0]
+
+
+def accumulated(params: Any, grads: Any, x: Any) -> Any:
+    return jax.tree.map(jnp.add, grads, jax.grad(loss)(params, x))
+
+
+def accumulated_in_a_scan(params: Any, grads: Any, xs: Any) -> Any:
+    return jax.lax.scan(lambda grads, x: (accumulated(params, grads, x), None), grads, xs[:, None])[0]
+
+
+def trained_in_a_scan(params: Any, xs: Any) -> Any:
+    def one(params: Any, x: Any) -> Any:
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params, x)), None
+
+    return jax.lax.scan(one, params, xs[:, None])[0]
+
+
+def solver(force: Any, u: Any) -> Any:
+    return u + 0.1 * (jnp.roll(u, 1, 0) - 2 * u + force)
+
+
+def solver_of_a_tree(force: Any, u: Any) -> Any:
+    return jax.tree.map(solver, force, u)
+
+
+def newton(target: Any, x: Any) -> Any:
+    return x - 0.5 * (jnp.tanh(x) - target)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "unlikely", "without"),
     [
@@ -121,16 +170,26 @@ def autoencoder(params: Any, x: Any) -> Any:
         (trained, (SQUARE, SQUARE[:2], jnp.float32(0)), ("x",), {"x", "lr"}),
         (hyperparameters, ({"w": SQUARE, "lr": jnp.float32(0)}, jnp.float32(0)), (), {"lr"}),
         (autoencoder, (SQUARE, SQUARE[:2]), ("x",), {"x"}),
+        (gradient, (TREE, SQUARE), (), {"params['b']", "params['w']", "x"}),
+        (hessian_vector, (SQUARE, SQUARE, SQUARE), (), {"params", "x", "direction"}),
+        (gauss_newton, (SQUARE, SQUARE, SQUARE), (), {"params", "x", "direction"}),
+        (accumulated, (TREE, TREE, SQUARE), (), {"params['b']", "params['w']", "x"}),
+        (accumulated_in_a_scan, (TREE, TREE, SQUARE), (), {"params['b']", "params['w']", "xs"}),
+        (trained_in_a_scan, (TREE, SQUARE), (), {"xs"}),
+        (solver, (SQUARE, SQUARE), (), {"force"}),
+        (solver_of_a_tree, (TREE, TREE), (), {"force['b']", "force['w']"}),
+        (newton, (SQUARE, SQUARE), (), {"target"}),
     ],
 )
 def test_what_is_not_replaced(
     function: Callable[..., Any], arguments: tuple[Any, ...], unlikely: tuple[str, ...], without: set[str]
 ) -> None:
     lowered = lower(function, arguments, {})
-    interference = Interference(Dataflow(entry_function(import_module(lowered.module).module)))
+    flow = Dataflow(entry_function(import_module(lowered.module).module))
+    interference = Interference(flow)
     leaves = lowered.signature.arguments
     doubted = {leaf.index for leaf in leaves if leaf.root in unlikely}
-    found = find_replacements(lowered.signature, lambda: interference, doubted)
+    found = find_replacements(lowered.signature, Successors(flow), lambda: interference, doubted)
     assert {leaf.path for leaf in leaves if leaf.index not in found} == without
     assert len(set(found.values())) == len(found)
     for argument, result in found.items():
@@ -138,7 +197,7 @@ def test_what_is_not_replaced(
         assert (leaves[argument].shape, leaves[argument].dtype) == (new.shape, new.dtype)
 
 
-def test_what_is_plain_by_paths_asks_for_no_dataflow() -> None:
+def test_what_is_plain_by_paths_asks_for_no_interference() -> None:
     def step(params: Any, state: Any, batch: Any) -> Any:
         new = jax.tree.map(lambda p, m: p - 0.1 * m, params, state["mu"])
         return new, {"mu": params, "nu": state["nu"]}, batch["x"].sum()
@@ -149,5 +208,6 @@ def test_what_is_plain_by_paths_asks_for_no_dataflow() -> None:
     def none() -> Interference:
         raise AssertionError("asked for")
 
-    found = find_replacements(lowered.signature, none)
+    flow = Dataflow(entry_function(import_module(lowered.module).module))
+    found = find_replacements(lowered.signature, Successors(flow), none)
     assert len(found) == 3 * len(jax.tree.leaves(many))

@@ -36,13 +36,15 @@ class Value:
 @dataclass(eq=False, slots=True)
 class Step:
     """One operation of the opened function. `index` is its place in program order; its captured values come last in
-    `operands`. A choice between the results of branches has no `op`: the first operand is what it decides by."""
+    `operands`. A choice between the results of branches has no `op`: the first operand is what it decides by. `around`
+    are the calls, bodies and branches that it was in, the outermost first and its own operation last."""
 
     index: int
     op: Operation | None
     operands: list[Value]
     results: list[Value]
     has_effects: bool
+    around: tuple[Operation, ...]
 
     def writes_over(self, operand: int, result: int) -> bool:
         """Whether a result may be written into the buffer of an operand while that is read; see `in_place`."""
@@ -64,6 +66,7 @@ class Dataflow:
         functions = [op for op in module.ops if isinstance(op, FuncOp)] if isinstance(module, ModuleOp) else []
         self._functions: Mapping[str, FuncOp] = {function.sym_name.data: function for function in functions}
         self._opening = {func}
+        self._around: tuple[Operation, ...] = ()
         self.steps: list[Step] = []
         block = func.body.block
         self.arguments: tuple[Value, ...] = tuple(
@@ -128,7 +131,12 @@ class Dataflow:
     def _add(self, op: Operation, known: dict[SSAValue, Value]) -> None:
         operands = [known[operand] for operand in op.operands]
         name = operation_name(op)
-        if isinstance(op, CallOp) and (callee := self._callee(op)) is not None:
+        outside, self._around = self._around, (*self._around, op)
+        self._lay_open(op, name, operands, known)
+        self._around = outside
+
+    def _lay_open(self, op: Operation, name: str, operands: list[Value], known: dict[SSAValue, Value]) -> None:
+        if (callee := self._to_open(op)) is not None:
             self._opening.add(callee)
             self._results(op, self._body(callee.body.block, operands, {}), known)
             self._opening.remove(callee)
@@ -150,12 +158,14 @@ class Dataflow:
                 results[number] = operands[number]
             self._results(op, results, known)
 
-    def _callee(self, op: CallOp) -> FuncOp | None:
+    def callee(self, op: Operation) -> FuncOp | None:
+        """The function that an operation calls, as far as it is defined; None for what is no call."""
+        return self._functions.get(op.callee.string_value()) if isinstance(op, CallOp) else None
+
+    def _to_open(self, op: Operation) -> FuncOp | None:
         """The function to open; None for one that is only declared, has several blocks, or is being opened."""
-        callee = self._functions.get(op.callee.string_value())
-        if callee is None or callee in self._opening or len(callee.body.blocks) != 1:
-            return None
-        return callee
+        callee = self.callee(op)
+        return None if callee is None or callee in self._opening or len(callee.body.blocks) != 1 else callee
 
     def _body(self, block: Block, operands: Sequence[Value], known: dict[SSAValue, Value]) -> list[Value]:
         return self._open(block, {**known, **dict(zip(block.args, operands, strict=True))})
@@ -164,7 +174,7 @@ class Dataflow:
         known.update(zip(op.results, values, strict=True))
 
     def _step(self, op: Operation | None, operands: list[Value], types: Sequence[Attribute]) -> list[Value]:
-        step = Step(len(self.steps), op, operands, [], op is not None and in_place.has_effects(op))
+        step = Step(len(self.steps), op, operands, [], op is not None and in_place.has_effects(op), self._around)
         step.results += [Value(type_, step, number) for number, type_ in enumerate(types)]
         for number, operand in enumerate(operands):
             operand.uses.append((step, number))

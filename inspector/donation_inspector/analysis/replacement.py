@@ -7,6 +7,8 @@ was passed before: frozen parameters, a learning rate, a key, a batch that is lo
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from functools import cached_property
@@ -14,6 +16,7 @@ from typing import NamedTuple
 
 from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.pairing import COSTS
+from donation_inspector.analysis.successors import Successors
 from donation_inspector.common.signature import Leaf, Signature
 
 _CERTAIN_COPY = 1 + max(COSTS.values())
@@ -25,33 +28,45 @@ class _Rank(NamedTuple):
 
     unlikely: bool
     not_updated: float
+    distance: float
     cost: float
     order: int
     results: tuple[int, ...]
 
 
 def find_replacements(
-    signature: Signature, interference: Callable[[], Interference], unlikely: Set[int] = frozenset()
+    signature: Signature,
+    successors: Successors,
+    interference: Callable[[], Interference],
+    unlikely: Set[int] = frozenset(),
 ) -> dict[int, int]:
     """The result that takes the place of each argument, by flat index; the others have none.
 
     What a framework says of a result (`Leaf.updates`) comes first. Then the largest trees: the leaves of an argument
     have results of their types under the same paths below one prefix. Of trees as large, those with more results that
-    are updates of their arguments. Then what is left of equal types, where it may be the argument's new value.
+    are updates of their arguments, element by element and on the shortest way. Then what is left of equal types, where
+    it may be the argument's new value. A derivative never is, nor a tree in which nothing follows from the argument.
     `unlikely` are arguments that are replaced only where no other is. `interference` is asked for where several trees
     want the same, and for what is left.
     """
-    return _Search(signature, interference, unlikely).found
+    return _Search(signature, successors, interference, unlikely).found
 
 
 class _Search:
-    def __init__(self, signature: Signature, interference: Callable[[], Interference], unlikely: Set[int]) -> None:
+    def __init__(
+        self,
+        signature: Signature,
+        successors: Successors,
+        interference: Callable[[], Interference],
+        unlikely: Set[int],
+    ) -> None:
         self._signature, self._unlikely, self._ask = signature, unlikely, interference
+        self._successors = successors
         self.found: dict[int, int] = {}
-        by_path = {leaf.path: leaf.index for leaf in signature.arguments}
+        by_path = {leaf.path: leaf for leaf in signature.arguments}
         for result in signature.results:
-            if result.updates in by_path:
-                self.found.setdefault(by_path[result.updates], result.index)
+            if result.updates in by_path and not self._is_derivative((by_path[result.updates], result)):
+                self.found.setdefault(by_path[result.updates].index, result.index)
         self._taken = set(self.found.values())
         self._take_trees()
         self._take_what_is_left()
@@ -64,7 +79,12 @@ class _Search:
         def sort(tree: Sequence[_Pair]) -> tuple[int, bool]:
             return -len(tree), self._doubted(tree)
 
-        for _, trees in itertools.groupby(sorted(_trees(self._signature), key=sort), sort):
+        following = [
+            [pair for pair in tree if not self._is_derivative(pair)]
+            for tree in _trees(self._signature)
+            if any(map(self._may_follow, tree))
+        ]
+        for _, trees in itertools.groupby(sorted(following, key=sort), sort):
             free = [tree for tree in trees if any(map(self._is_free, tree))]
             if self._contested(free):
                 free.sort(key=self._rank)
@@ -102,11 +122,13 @@ class _Search:
 
     def _rank(self, pairs: Sequence[_Pair]) -> _Rank:
         interference, known = self._interference, list(_positions(pairs))
-        updated = sum(interference.updates(*pair) for pair in known)
+        distances = [self._successors.distance(*pair) for pair in known]
+        updated = [far for far in distances if far < math.inf]
         cost = sum(COSTS.get(interference.level(*pair), _CERTAIN_COPY) for pair in known) / len(pairs)
         order = pairs[0][0].index
         results = tuple(result.index for _, result in pairs)
-        return _Rank(self._doubted(pairs), 1 - updated / len(pairs), cost, order, results)
+        not_updated = 1 - len(updated) / len(pairs)
+        return _Rank(self._doubted(pairs), not_updated, statistics.fmean(updated or [0]), cost, order, results)
 
     def _may_be_its_value(self, pair: _Pair) -> bool:
         """Whether a result of the argument's type can be its new value, which is made from the old one.
@@ -116,7 +138,13 @@ class _Search:
         argument, _ = pair
         if argument.shape == () and not argument.dtype.startswith("key<"):
             return self._along(pair)
-        return all(self._interference.depends(*known) for known in _positions([pair]))
+        return self._may_follow(pair)
+
+    def _may_follow(self, pair: _Pair) -> bool:
+        return all(self._successors.may_follow(*known) for known in _positions([pair]))
+
+    def _is_derivative(self, pair: _Pair) -> bool:
+        return any(self._successors.is_derivative(*known) for known in _positions([pair]))
 
     def _along(self, pair: _Pair) -> bool:
         return all(self._interference.depends(*known, along=True) for known in _positions([pair]))

@@ -17,6 +17,7 @@ from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.live_range import LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.analysis.replacement import find_replacements
+from donation_inspector.analysis.successors import Successors
 from donation_inspector.attribution.names import is_batch
 from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.ir.entry import entry_function, is_one_block
@@ -237,10 +238,16 @@ class Subject:
         return curve(self.ranges)
 
     @cached_property
+    def dataflow(self) -> Dataflow | None:
+        """What depends on what; None where the entry function is not one block that returns."""
+        with self.lock:
+            return Dataflow(self.func) if is_one_block(self.func) else None
+
+    @cached_property
     def interference(self) -> Interference | None:
         """Which of its values may share a buffer; None where the entry function is not one block that returns."""
         with self.lock:
-            return Interference(Dataflow(self.func)) if is_one_block(self.func) else None
+            return None if self.dataflow is None else Interference(self.dataflow)
 
     @cached_property
     def replaced(self) -> Mapping[int, int] | None:
@@ -249,11 +256,12 @@ class Subject:
         None where the entry function is not one block that returns: nothing is known of what is made from what.
         """
         with self.lock:
-            if not is_one_block(self.func):
+            if self.dataflow is None:
                 return None
             batch = {leaf.index for leaf in self.signature.arguments if is_batch(leaf.path)}
             # asked for where paths and types leave it open alone: it takes its time
-            return find_replacements(self.signature, lambda: cast(Interference, self.interference), batch)
+            interference = lambda: cast(Interference, self.interference)  # noqa: E731
+            return find_replacements(self.signature, Successors(self.dataflow), interference, batch)
 
     @cached_property
     def wholes(self) -> tuple[Whole, ...]:
