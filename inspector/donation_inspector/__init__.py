@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from donation_inspector.errors import DonationError as DonationError
     from donation_inspector.errors import DonationInspectorError as DonationInspectorError
     from donation_inspector.errors import IRError as IRError
+    from donation_inspector.errors import MachineError as MachineError
     from donation_inspector.errors import MeasureError as MeasureError
     from donation_inspector.errors import PassError as PassError
     from donation_inspector.errors import PathError as PathError
@@ -61,6 +62,7 @@ _HOME = {
     "DonationError": "errors",
     "DonationInspectorError": "errors",
     "IRError": "errors",
+    "MachineError": "errors",
     "MeasureError": "errors",
     "PassError": "errors",
     "PathError": "errors",

@@ -58,3 +58,7 @@ class CompileError(DonationInspectorError):
 
 class MeasureError(DonationInspectorError):
     """A variant cannot be run here, with the reason."""
+
+
+class MachineError(DonationInspectorError):
+    """What a child process or a temporary file needs is not to be had: descriptors, room on disk, an interpreter."""

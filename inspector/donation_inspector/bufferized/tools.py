@@ -6,15 +6,15 @@ import importlib.util
 import pathlib
 import re
 import shutil
-import signal
 import subprocess
-import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from functools import cache
 
+from donation_inspector.common.interrupts import held
 from donation_inspector.errors import CompileError
+from donation_inspector.machine import system
 
 LLVM = 19
 """The one version whose passes and options the pipelines are written for: they change from one to the next."""
@@ -100,37 +100,35 @@ def run(program: str, options: list[str], text: str, *, cancel: threading.Event 
     Raises ToolError with the tool's own words, TimeoutError past the deadline, ToolCancelled when `cancel` is set.
     """
     name = pathlib.Path(program).name
-    with tempfile.TemporaryFile() as given:
-        given.write(text.encode())
+    with system.file_with(text.encode()) as given:
         given.seek(0)
-        process = subprocess.Popen(
-            [program, *options],
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Ctrl-C is for the caller, who ends the tool
-            start_new_session=True,
-        )
-    try:
-        while True:
-            try:
-                made, said = process.communicate(timeout=_POLL_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                if cancel is not None and cancel.is_set():
-                    raise ToolCancelled from None
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"{name} did not end in time.") from None
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+
+        def start() -> subprocess.Popen[str]:
+            pipes = {"stdin": given, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            return system.start([program, *options], text=True, **pipes)
+
+        with held(start, _ended) as process:
+            while True:
+                try:
+                    made, said = process.communicate(timeout=_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    if cancel is not None and cancel.is_set():
+                        raise ToolCancelled from None
+                    if time.monotonic() > deadline:
+                        raise TimeoutError(f"{name} did not end in time.") from None
     if process.returncode < 0:
-        raise ToolDied(f"{name} was killed by {signal.Signals(-process.returncode).name}.")
+        raise ToolDied(f"{name} was killed by {system.signal_name(-process.returncode)}.")
     if process.returncode:
         raise ToolError(f"{name} refuses it: {_told(said)}")
     return made
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    running = process.poll() is None
+    system.kill(process)
+    if running:
+        process.communicate()
 
 
 def _told(said: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from donation_inspector.common.interrupts import held
 from donation_inspector.common.progress import Progress
 
 _T = TypeVar("_T")
@@ -31,7 +32,7 @@ def run_together(
     """
     stop = threading.Event() if cancel is None else cancel
     said: queue.SimpleQueue[str] = queue.SimpleQueue()
-    with ThreadPoolExecutor(workers()) as pool:
+    with held(lambda: ThreadPoolExecutor(workers()), ThreadPoolExecutor.shutdown) as pool:
         running = [pool.submit(job, _heard(said), stop) for job in jobs]
         try:
             done = 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from donation_inspector.machine import system
 from donation_inspector.xla.process import Failure, child, environment
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import CompileDone, CompileJob
@@ -41,7 +41,7 @@ def compile_variants(
             together = tuple((name, programs[name]) for name in waiting if environment(programs[name]) == env)
             failure: Failure | None = None
             with (
-                tempfile.TemporaryDirectory(prefix="donation-inspector-") as folder,
+                system.temporary_folder() as folder,
                 # what does not fit is known by what XLA wrote down
                 child(
                     CompileJob(together, None if programs[waiting[0]].target.here and not hlo else folder), env

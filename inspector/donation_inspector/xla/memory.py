@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,3 +129,11 @@ def prefer_as_victim() -> None:
     """Tell the kernel to end this process first when memory runs out, rather than the notebook."""
     with contextlib.suppress(OSError):
         (_PROC / "self/oom_score_adj").write_text("1000")
+
+
+def demand_address_space(nbytes: int) -> None:
+    """Raise MemoryError where a limit (ulimit -v) leaves less than this: OpenBLAS, once loaded, would wait for ever."""
+    try:
+        mmap.mmap(-1, nbytes, prot=mmap.PROT_READ).close()
+    except OSError as error:
+        raise MemoryError(f"{nbytes >> 20} MB of address space are needed to start, and are not left") from error

@@ -15,14 +15,17 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
 from typing import IO
 
+from donation_inspector.common.interrupts import held
+from donation_inspector.common.units import format_bytes
+from donation_inspector.machine import system
 from donation_inspector.xla.memory import out_of_memory_kills
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import Decoder, Done, Event
@@ -30,13 +33,17 @@ from donation_inspector.xla.results import Status
 from donation_inspector.xla.targets import PLATFORMS
 
 _BOOTSTRAP = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from importlib import import_module; import_module(sys.argv[4]).main(int(sys.argv[2]), int(sys.argv[3]))"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from donation_inspector.xla import serving; "
+    "serving.main(sys.argv[4], int(sys.argv[2]), int(sys.argv[3]))"
 )
 WORKER = "donation_inspector.xla.worker"
 _POLL_MILLISECONDS = 50
 _STDERR_BYTES = 4000
 _STDERR_LINES = 12
+_NO_MEMORY = re.compile(
+    r"MemoryError|bad_alloc|out of memory|[Cc]annot allocate memory|failed to map segment|can't start new thread"
+    r"|pthread_create.*(?:failed|unavailable)|allocation of \d+ bytes|[Rr]esource temporarily unavailable"
+)
 _DEVICE_COUNT_FLAG = re.compile(r"--xla_force_host_platform_device_count=\S*")
 
 
@@ -119,8 +126,12 @@ class Child:
             and kills > self._kills_before
         ):
             return Failure("out of memory", "The system ran out of memory and ended the process (SIGKILL).")
-        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        how = f"was killed by {system.signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         tail = self._last_lines()
+        # what is indented is code in a traceback
+        said = [line for line in tail.splitlines() if _NO_MEMORY.search(line) and not line.startswith(" ")]
+        if said:
+            return Failure("out of memory", f"The process got no more memory and {how}: {said[-1]}{_limit()}.")
         return Failure("crashed", f"The process {how}." + (f" Its last lines:\n{tail}" if tail else ""))
 
     def _last_lines(self) -> str:
@@ -130,18 +141,19 @@ class Child:
         return "\n".join([line for line in lines if line.strip()][-_STDERR_LINES:])
 
     def end(self) -> None:
-        """Kill the whole group and collect it; does nothing to a child that has ended."""
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        """Kill the whole group, collect it, and close what led to it."""
+        system.kill(self._process)
+        os.close(self._pipe)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
 
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _limit() -> str:
+    """What this process is limited to, and its children with it; "" where nothing is."""
+    soft, _ = getrlimit(RLIMIT_AS)
+    if soft == RLIM_INFINITY:
+        return ""
+    return f" (address space is limited to {format_bytes(soft)} here: ulimit -v)"
 
 
 @contextmanager
@@ -153,37 +165,30 @@ def child(
     `inherit` are descriptors the child may use under the same numbers. `worker` is the module whose `main` takes the
     job; its events come as they are told.
     """
-    with tempfile.TemporaryFile() as request, tempfile.TemporaryFile() as stderr:
-        pickle.dump(job, request)
-        request.flush()
-        receiving, sending = os.pipe()
-        try:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-P", "-W", "ignore", "-c", _BOOTSTRAP),
+    with system.file_with(pickle.dumps(job)) as request, system.temporary_file() as stderr:
+
+        def start() -> Child:
+            receiving, sending = system.pipe()
+            try:
+                process = system.start_python(
+                    _BOOTSTRAP,
                     json.dumps([entry for entry in sys.path if entry]),
                     str(request.fileno()),
                     str(sending),
                     worker,
-                ],
-                # the child takes the end of its standard input as its parent's death
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                env=dict(env),
-                pass_fds=(request.fileno(), sending, *inherit),
-                start_new_session=True,
-            )
-        except BaseException:
-            os.close(receiving)
-            raise
-        finally:
-            os.close(sending)
-        running = Child(process, receiving, stderr)
-        try:
+                    # the child takes the end of its standard input as its parent's death
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stderr,
+                    env=env,
+                    pass_fds=(request.fileno(), sending, *inherit),
+                )
+            except BaseException:
+                os.close(receiving)
+                raise
+            finally:
+                os.close(sending)
+            return Child(process, receiving, stderr)
+
+        with held(start, Child.end) as running:
             yield running
-        finally:
-            running.end()
-            os.close(receiving)
-            if process.stdin is not None:
-                process.stdin.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from donation_inspector.machine import system
 from donation_inspector.xla.process import child, environment
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import CompileDone, Evaluated, EvaluateJob, Raised, Stored
@@ -36,7 +36,7 @@ def evaluated(
 
     `inputs` as in `measure.measure_variants`. Raises MeasureError when they are not what the program takes.
     """
-    with stored_values(program, inputs) as values, tempfile.TemporaryFile() as file:
+    with stored_values(program, inputs) as values, system.temporary_file() as file:
         answer = Reference("crashed", "It ended without results.")
         places = values.places or (None,) * len(program.inputs)
         job = EvaluateJob(program, places, values.descriptor, file.fileno())

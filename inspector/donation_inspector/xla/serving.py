@@ -7,16 +7,27 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from donation_inspector.xla import memory
 from donation_inspector.xla.protocol import Done, encode
 
+_TO_START = 1 << 30
+"""The address space that JAX and its libraries are mapped into."""
+
+
+def main(worker: str, job_fd: int, events_fd: int) -> None:
+    """Have the module `worker` do the job in the file `job_fd` and write its events to the pipe `events_fd`."""
+    # before all that takes time to import
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    memory.prefer_as_victim()
+    memory.demand_address_space(_TO_START)
+    import_module(worker).main(job_fd, events_fd)
+
 
 def serve(job_fd: int, events_fd: int, work: Callable[[Any, Callable[[object], None]], None]) -> None:
     """Does `work(job, tell)` with the job in the file `job_fd`; `tell` writes an event to the pipe `events_fd`."""
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    memory.prefer_as_victim()
     with os.fdopen(job_fd, "rb") as file, os.fdopen(events_fd, "wb", buffering=0) as pipe:
         # the parent shares the file's position, and has just written
         file.seek(0)

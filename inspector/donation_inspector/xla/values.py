@@ -18,6 +18,7 @@ import numpy as np
 
 from donation_inspector.common.units import format_bytes
 from donation_inspector.errors import MeasureError
+from donation_inspector.machine import system
 from donation_inspector.xla.program import Input, Program
 from donation_inspector.xla.protocol import Stored
 
@@ -46,7 +47,7 @@ def stored_values(program: Program, values: Sequence[Any]) -> Generator[Values]:
     or dtype than the argument, and when the values do not fit the temporary directory.
     """
     arrays = _physical(program, values)
-    with tempfile.TemporaryFile() as file:
+    with system.temporary_file() as file:
         places: list[Stored | None] = []
         end = 0
         for array in arrays:
@@ -56,12 +57,13 @@ def stored_values(program: Program, values: Sequence[Any]) -> Generator[Values]:
             places.append(Stored(end, array.nbytes))
             end += -(-array.nbytes // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         _check_room(end)
-        os.truncate(file.fileno(), end)
-        for array, place in zip(arrays, places, strict=True):
-            if array is not None and place is not None:
-                file.seek(place.offset)
-                file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-        file.flush()
+        with system.asked_for("Room for the real inputs"):
+            os.truncate(file.fileno(), end)
+            for array, place in zip(arrays, places, strict=True):
+                if array is not None and place is not None:
+                    file.seek(place.offset)
+                    file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            file.flush()
         yield Values(tuple(places), file.fileno())
 
 

@@ -1,0 +1,1 @@
+"""What the operating system gives: temporary files, pipes, child processes."""
