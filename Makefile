@@ -78,6 +78,10 @@ test-core: $(VENV)/.done-dev ## pytest and filecheck
 	@scripts/mlir.sh
 	JAX_PLATFORMS=cpu python -m pytest $(FILES_AT_ONCE) tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
 
+.PHONY: test-exhaustive
+test-exhaustive: $(VENV)/.done-dev ## the rest of the long sweeps of which `make test` takes a sample
+	JAX_PLATFORMS=cpu python -m pytest $(FILES_AT_ONCE) -m exhaustive tests --ignore=tests/browser --ignore=tests/xla/targets/cuda $(ARGS)
+
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
 	@scripts/mlir.sh

@@ -3,8 +3,16 @@
 import os
 import signal
 
+import pytest
+
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 
 # A shell that starts the tests in the background has them ignore SIGINT; the tests of Ctrl-C send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Nothing is left out in silence."""
+    sampled = config.getoption("markexpr") == "not exhaustive"
+    return ["long sweeps: a fixed sample; `make test-exhaustive` runs the rest"] if sampled else []

@@ -1,18 +1,15 @@
-"""Needed, held and reserved: by hand, against a count byte by byte, and in the order they must have."""
+"""Needed, held and reserved: by hand, and against a count byte by byte."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from donation_inspector.xla.hlo.allocation import Allocation, Kind
 from donation_inspector.xla.hlo.curves import curves
-from xla.hlo.compiled import PROGRAMS, buffers
 
 
 @dataclass
@@ -83,37 +80,3 @@ def pieces(draw: st.DrawFn) -> Piece:
 def test_a_byte_that_several_buffers_hold_counts_once(drawn: list[Piece]) -> None:
     answered = curves([allocation(0, 24, "temp")], drawn, 10)
     assert answered.needed.tolist() == answered.held.tolist() == counted(drawn, 24, 10)
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_needed_is_held_and_held_is_reserved(program: str) -> None:
-    ours = buffers(program)
-    assert len(ours.needed) == len(ours.held) == len(ours.schedule)
-    assert (ours.needed <= ours.held).all()
-    assert ours.peak == ours.held[ours.peak_at] == ours.held.max()
-    assert (ours.held[: ours.peak_at] < ours.peak).all()
-    assert ours.peak <= ours.reserved
-    # a result is there at the end, a parameter that keeps its bytes always
-    assert ours.needed[-1] >= sum(buffer.nbytes for buffer in ours.live_ranges if buffer.kind == "output")
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_the_needed_bytes_of_a_program_are_counted_once(program: str) -> None:
-    ours = buffers(program)
-    length = len(ours.schedule)
-    expected = np.zeros(length, np.int64)
-    for piece in ours.allocations:
-        if piece.kind in ("constant", "thread-local"):
-            continue
-        inside = [buffer for buffer in ours.live_ranges if buffer.allocation == piece.index]
-        cuts = sorted({cut for buffer in inside for cut in (buffer.offset, buffer.offset + buffer.nbytes)})
-        starts, ends = np.array([b.start for b in inside]), np.array([b.end for b in inside])
-        lows = np.array([b.offset for b in inside])
-        highs = lows + np.array([b.nbytes for b in inside])
-        for low, high in pairwise(cuts):
-            over = (lows <= low) & (high <= highs)
-            steps = np.zeros(length + 2, np.int64)
-            np.add.at(steps, starts[over], 1)
-            np.subtract.at(steps, ends[over] + 1, 1)
-            expected += (high - low) * (np.cumsum(steps)[:length] > 0)
-    assert ours.needed.tolist() == expected.tolist()
