@@ -30,6 +30,7 @@ from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
 from donation_inspector.passes.flags import set_donation
+from donation_inspector.program import running
 from donation_inspector.program.selection import select
 from donation_inspector.program.subject import Subject, Whole
 from donation_inspector.questions.apply.answer import Applied
@@ -339,12 +340,15 @@ class Inspection:
 
         Raises:
           MeasureError: arguments of this method that make no sense; this process holds the device, so that a fresh one
-            cannot run on it: the message has the ways out.
+            cannot run on it: the message has the ways out; a file that calls what XLA does not answer for.
           CompileError: a file that cannot be compiled here, as one with dynamic shapes.
         """
-        case = self._case(pipeline)
+        case, runs_of_file = self._case(pipeline), self.will_run
         where = "in this kernel" if in_kernel else "in fresh processes"
-        with reported(progress, f"runs {where} on {self.platform}: none, jax, pass") as report:
+        what = f" ({runs_of_file})" if runs_of_file else ""
+        with reported(progress, f"runs {where} on {self.platform}: none, jax, pass{what}") as report:
+            if runs_of_file and progress is not None:
+                report(0, 1, runs_of_file)
             return compiling.measure(case, inputs, runs, timeout, in_kernel, report, cancel)
 
     def recommend(
@@ -438,6 +442,14 @@ class Inspection:
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
         return compiling.kept_measurement(self._case(None))
+
+    @property
+    def will_run(self) -> str | None:
+        """What `measure` would run of this file, in one sentence; None for a function of the caller's own.
+
+        Raises MeasureError where it calls what XLA does not answer for: `measure` refuses that.
+        """
+        return running.described(self._subject)
 
     @property
     def verified(self) -> tuple[DonatedArgument, ...] | None:

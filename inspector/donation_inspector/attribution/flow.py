@@ -102,7 +102,9 @@ class Flow:
 
     def uncopied(self, buffer: BufferLiveRange) -> BufferLiveRange:
         """The buffer whose value this one's is a plain copy of; itself where it is none."""
-        while (source := self.copied(buffer)) is not None:
+        seen = {buffer.id}
+        while (source := self.copied(buffer)) is not None and source.id not in seen:
+            seen.add(source.id)
             buffer = source
         return buffer
 

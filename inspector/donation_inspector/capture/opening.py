@@ -9,6 +9,7 @@ from donation_inspector.capture import earlier_calls
 from donation_inspector.errors import DeletedError
 from donation_inspector.files import saved
 from donation_inspector.inspection import Inspection
+from donation_inspector.program import reading
 from donation_inspector.program.origins import FromFile, FromFunction
 from donation_inspector.program.subject import Subject
 from donation_inspector.questions.bufferize.ask import mlir_target
@@ -52,6 +53,14 @@ def load(path: str | pathlib.Path) -> Inspection:
       IRError: no such file, another kind of file, or one of another format.
     """
     return Inspection(*saved.read(path))
+
+
+def open_file(path: pathlib.Path) -> Inspection:
+    """What is in a file: an Inspection that `Inspection.save` wrote, or MLIR. Raises IRError."""
+    with reading.opened(path, "Give MLIR, or a file that Inspection.save wrote.") as file:
+        packed = file.read(2) == b"PK"
+    # a saved file whose first bytes are damaged is one all the same
+    return load(path) if packed or path.suffix == ".di" else inspect_ir(path)
 
 
 def targets() -> Targets:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from donation_inspector.bufferized import tools
-from donation_inspector.capture.opening import inspect_ir, load
+from donation_inspector.capture.opening import open_file
 from donation_inspector.common.progress import Progress
 from donation_inspector.common.tables import aligned
 from donation_inspector.common.units import format_bytes, total_bytes
@@ -210,7 +209,7 @@ def _rows(
     for path in programs:
         name = str(path.relative_to(folder))
         try:
-            inspection = load(path) if zipfile.is_zipfile(path) else inspect_ir(path)
+            inspection = open_file(path)
         except Exception as error:  # one program must not end the table of all
             yield from (Row(name, pipeline, refused=_told(error)) for pipeline in pipelines)
             continue

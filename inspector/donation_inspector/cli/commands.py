@@ -46,6 +46,9 @@ def measure(options: argparse.Namespace) -> int:
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     program = _opened(options)
     inspection = program.inspection
+    what = inspection.will_run
+    if what is not None:
+        print(f"donation-inspector: runs {what}.", file=sys.stderr)
     finished = _compare(inspection, [None]) and _measure(inspection, options.runs, options.timeout)
     return _report(inspection, options, finished)
 

@@ -11,7 +11,6 @@ import inspect
 import os
 import pathlib
 import sys
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
@@ -53,9 +52,7 @@ def open_program(named: str, arguments: str | None) -> Program:
     if path.exists() or not (colon and module and name):
         if arguments is not None:
             raise ProgramError(f"--args goes with module:function, and {named} is no function but a file.")
-        # a saved file that was cut short is no zip any more
-        saved = path.suffix == ".di" or zipfile.is_zipfile(path)
-        return Program(opening.load(path) if saved else opening.inspect_ir(path), None)
+        return Program(opening.open_file(path), None)
     fn = _named(module, name)
     if arguments is None:
         given = ()

@@ -1,39 +1,46 @@
 """An Inspection in one file: written here; read on, compiled and measured in another process.
 
-A zip of JSON and MLIR bytecode, never a pickle: to open a file from somebody else runs nothing of it. It holds the
-program, what JAX decided, and what was compiled and measured; it holds no arrays.
+A zip of JSON and MLIR bytecode, never a pickle. It holds the program, what JAX decided, and what was compiled and
+measured; it holds no arrays. A file from somebody else is data: whatever it says is checked once, when it is read, and
+nothing that it names is run. How its program is compiled and run is read off the module, or is this process's own.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import os
 import pathlib
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.common.signature import Donation, Implicit, Leaf, Signature
-from donation_inspector.errors import IRError
+from donation_inspector.errors import CompileError, IRError
+from donation_inspector.files import archive, consistent, saved_format
+from donation_inspector.files.saved_format import FORMAT, FORMATS, Pairs, SavedCompiled, SavedDecision, State
 from donation_inspector.frameworks.resizing import FIXED
 from donation_inspector.frameworks.ways import Way
 from donation_inspector.ir import source
+from donation_inspector.passes.harmless import is_harmless
+from donation_inspector.passes.hazards import UPSTREAM
 from donation_inspector.program.subject import DonationKey, Subject, donation_key
 from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
 from donation_inspector.questions.verify.answer import DonatedArgument
 from donation_inspector.xla import modules
-from donation_inspector.xla.program import Input, Program
+from donation_inspector.xla.hlo.readable import why_unreadable
 from donation_inspector.xla.results import Compiled, Memory
 from donation_inspector.xla.targets import Target
 
 if TYPE_CHECKING:
     from donation_inspector.program.subject import Origin
+    from donation_inspector.xla.program import Program
 
-FORMAT = 1
-_MODULE, _OPTIONS, _STATE = "module.mlirbc", "compile_options.pb", "inspection.json"
+_MODULE, _STATE = "module.mlirbc", "inspection.json"
+_WANTED = "Give a file that Inspection.save wrote."
 Json = dict[str, Any]
 _T = TypeVar("_T")
 
@@ -42,7 +49,6 @@ _T = TypeVar("_T")
 class Decision:
     """What JAX answered about one donated set."""
 
-    leaves: frozenset[int]
     donation: Donation
     warned: frozenset[int]
     notes: tuple[str, ...]
@@ -51,30 +57,26 @@ class Decision:
 class FromSaved:
     """A program that `Inspection.save` wrote down."""
 
-    def __init__(self, state: Json, module: Any, options: bytes) -> None:
-        self.name: str = state["name"]
+    from_file = True
+
+    def __init__(self, state: State, module: Any, told: tuple[str, ...]) -> None:
+        """`told` are the notes on what the file asks for and does not get."""
+        self.name = state.name
         self.module = module
-        self.signature: Signature = _signature(state["signature"])
-        self.platform: str = state["platform"]
-        way: Json | None = state.get("way")
-        self.way = (
-            None if way is None else _rebuilt(Way, way, positional=tuple(way["positional"]), named=tuple(way["named"]))
+        self.signature = Signature(
+            tuple(_made(Leaf, leaf) for leaf in state.signature.arguments),
+            tuple(_made(Leaf, leaf) for leaf in state.signature.results),
+            tuple(_made(Implicit, one) for one in state.signature.implicit_arguments),
+            tuple(_made(Implicit, one) for one in state.signature.implicit_results),
+            state.signature.devices,
+            state.signature.returned,
         )
-        self._jaxpr: str | None = state["jaxpr"]
-        packed: Json = state["program"]
-        self._program = _rebuilt(
-            Program,
-            packed,
-            bytecode=b"",
-            compile_options=options,
-            device_ids=tuple(packed["device_ids"]),
-            mesh_shape=tuple(packed["mesh_shape"]),
-            target=Target(**packed["target"]),
-            inputs=tuple(_input(one) for one in packed["inputs"]),
-            custom_calls=tuple(packed["custom_calls"]),
-            callbacks=tuple(packed["callbacks"]),
-        )
-        self._decisions = {decision.leaves: decision for decision in (_decision(one) for one in state["decisions"])}
+        self.platform = state.platform
+        self.way = None if state.way is None else _made(Way, state.way)
+        self.compiler_options: Mapping[str, str] = state.program.compiler_options
+        self._jaxpr = state.jaxpr
+        self._told = told
+        self._decisions = {frozenset(one.leaves): _decision(one) for one in state.decisions}
 
     def decide(self, leaves: frozenset[int]) -> Donation:
         """What JAX decided when it was saved; for a set that it was not asked about, first in, first out."""
@@ -87,11 +89,11 @@ class FromSaved:
         return frozenset() if known is None else known.warned
 
     def notes(self, leaves: frozenset[int], donation: Donation) -> tuple[str, ...]:  # noqa: ARG002
-        """What was to be told when it was saved."""
+        """What was to be told when it was saved, and what the file asks for in vain."""
         known = self._decisions.get(leaves)
         if known is None:
-            return ("JAX was not asked about this donated set before it was saved: pairs are first in, first out.",)
-        return known.notes
+            return (*self._told, _NOT_ASKED)
+        return (*self._told, *known.notes)
 
     def jaxpr(self) -> str | None:
         """The jaxpr's text."""
@@ -106,14 +108,22 @@ class FromSaved:
         raise IRError(FIXED)
 
     def program(self, module: Any, target: Target | None) -> Program:
-        """As it was packed when it was saved; for another target as a file."""
-        if target is None or target == self._program.target:
-            return dataclasses.replace(self._program, bytecode=source.bytecode(module))
+        """As any module is packed: options, flags and devices are this process's, the rest is read off the module.
+
+        Raises CompileError where it was saved for a platform that JAX has no name for here.
+        """
+        if target is None:
+            target = Target(self.platform, self.platform)
+        if target.here and target.platform not in modules.PLATFORMS:
+            raise CompileError(
+                f"{self.name} was saved for {self.platform!r}, which is no platform of JAX's. Compare it "
+                "for one that is: donation_inspector.targets() lists them."
+            )
         return modules.pack_module(module, self.name, self.signature.arguments, target)
 
     def values(self) -> tuple[Any, ...]:
         """Arrays are not saved."""
-        return (None,) * len(self._program.inputs)
+        return (None,) * modules.argument_count(self.module)
 
     def inputs(self) -> tuple[Any, ...]:
         """None of them by leaf either."""
@@ -124,27 +134,29 @@ class FromSaved:
         return 0
 
 
+_NOT_ASKED = "JAX was not asked about this donated set before it was saved: pairs are first in, first out."
+
+
+# ---- written
+
+
 def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozenset[int]], pipeline: str) -> None:
     """Write a subject down; `donated` are the sets whose decision is kept, the present one first.
 
     Raises IRError where the file cannot be written.
     """
     origin = subject.origin
-    packed = origin.program(origin.module, None)
-    hlos = [result.hlo for result in subject.compiled.values() if result.hlo is not None]
+    # a module that cannot be read back would make the whole file one that cannot
+    hlos = [one.hlo for one in subject.compiled.values() if one.hlo is not None and why_unreadable(one.hlo) is None]
     state: Json = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("jax", "donation-inspector")},
         "name": origin.name,
         "platform": origin.platform,
-        "way": None if origin.way is None else dataclasses.asdict(origin.way),
+        "way": _way_of(origin),
         "signature": dataclasses.asdict(origin.signature),
         "jaxpr": subject.jaxpr,
-        "program": {
-            field.name: _plain(getattr(packed, field.name))
-            for field in dataclasses.fields(packed)
-            if field.name not in ("bytecode", "compile_options")
-        },
+        "program": _program_of(origin),
         "donated": sorted(donated[0]),
         "pipeline": pipeline,
         "decisions": [_decision_of(origin, leaves) for leaves in dict.fromkeys(donated)],
@@ -157,95 +169,40 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         ],
     }
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_STATE, json.dumps(state))
-            archive.writestr(_MODULE, source.bytecode(origin.module))
-            archive.writestr(_OPTIONS, packed.compile_options)
-            for number, hlo in enumerate(hlos):
-                archive.writestr(_hlo_name(number), hlo)
+        parts = {_STATE: saved_format.encode(state), _MODULE: source.bytecode(origin.module)}
+        archive.write(path, {**parts, **{_hlo_name(number): hlo for number, hlo in enumerate(hlos)}})
+    except msgspec.ValidationError as error:
+        raise IRError(f"{origin.name} cannot be written to {path}: {error}.") from None
     except OSError as error:
         raise IRError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
-def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
-    """The subject in a file that `write` wrote, what is donated, and the pipeline.
-
-    Raises IRError: no such file, another kind of file, or one of another format.
-    """
+def _program_of(origin: Origin) -> Json:
+    """The program as it would be compiled here, for whoever reads the JSON; nothing where XLA would not take it."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            state: Json = json.loads(archive.read(_STATE))
-            if state["format"] != FORMAT:
-                raise IRError(
-                    f"{path} has format {state['format']} of donation_inspector {state['versions']}; this one reads "
-                    f"format {FORMAT}. Save it again with this version."
-                )
-            origin = FromSaved(state, source.parse(archive.read(_MODULE)), archive.read(_OPTIONS))
-            subject = Subject(origin)
-            for one in state["compiled"]:
-                hlo = None if one["hlo"] is None else archive.read(_hlo_name(one["hlo"]))
-                subject.compiled[Target(**one["target"]), _key(one["donation"])] = _compiled(one, hlo)
-            for one in state["measurements"]:
-                made = None if one["pass"] is None else _key(one["pass"])
-                subject.measurements[_key(one["donation"]), made] = _measurement(one["answer"])
-            for one in state.get("verified", ()):
-                rows = tuple(DonatedArgument(**row) for row in one["arguments"])
-                subject.verified[frozenset(one["donated"])] = rows
-            for one in state["asked"]:
-                target = Target(**one)
-                subject.asked[target.name] = target
-            donated, pipeline = frozenset[int](state["donated"]), str(state["pipeline"])
-    except OSError as error:
-        raise IRError(f"{path} cannot be read: {error.strerror or error}. {_WANTED}") from None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise IRError(f"{path} is no saved Inspection ({type(error).__name__}: {error}). {_WANTED}") from None
-    return subject, donated, pipeline
+        packed = origin.program(origin.module, None)
+    except CompileError:
+        return {}
+    return {
+        "device_ids": list(packed.device_ids),
+        "xla_flags": packed.xla_flags,
+        "compiler_options": {name: str(value) for name, value in origin.compiler_options.items()},
+        "inputs": [dataclasses.asdict(dataclasses.replace(one, shards=None)) for one in packed.inputs],
+        "custom_calls": list(packed.custom_calls),
+        "callbacks": list(packed.callbacks),
+    }
 
 
-_WANTED = "Give a file that Inspection.save wrote."
-
-
-# ---- to JSON and back
-
-
-def _rebuilt(kind: type[_T], data: Json, **parts: Any) -> _T:
-    """A dataclass from its JSON, the fields that JSON has no form for given apart."""
-    fields: Json = {**data, **parts}
-    return kind(**fields)
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
-    return value
-
-
-def _hlo_name(number: int) -> str:
-    return f"hlo/{number}.pb"
-
-
-def _signature(data: Json) -> Signature:
-    return Signature(
-        tuple(_leaf(one) for one in data["arguments"]),
-        tuple(_leaf(one) for one in data["results"]),
-        tuple(Implicit(**one) for one in data["implicit_arguments"]),
-        tuple(Implicit(**one) for one in data["implicit_results"]),
-        data["devices"],
-        data["returned"],
-    )
-
-
-def _leaf(data: Json) -> Leaf:
-    return _rebuilt(Leaf, data, shape=tuple(data["shape"]), shard_shape=tuple(data["shard_shape"]))
-
-
-def _input(data: Json) -> Input:
-    shards = data["shards"]
-    if shards is not None:
-        shards = tuple(tuple(tuple(part) for part in device) for device in shards)
-    return _rebuilt(Input, data, shape=tuple(data["shape"]), shards=shards)
+def _way_of(origin: Origin) -> Json | None:
+    """How the function is jitted; nothing where one of its names could be no part of a line of code."""
+    if origin.way is None:
+        return None
+    way = dataclasses.asdict(origin.way)
+    try:
+        msgspec.convert(way, saved_format.SavedWay)
+    except msgspec.ValidationError:
+        return None
+    return way
 
 
 def _decision_of(origin: Origin, leaves: frozenset[int]) -> Json:
@@ -258,23 +215,8 @@ def _decision_of(origin: Origin, leaves: frozenset[int]) -> Json:
     }
 
 
-def _decision(data: Json) -> Decision:
-    aliases, donors = _key(data["donation"])
-    return Decision(
-        frozenset(data["leaves"]),
-        Donation(MappingProxyType(dict(sorted(aliases))), donors),
-        frozenset(data["warned"]),
-        tuple(data["notes"]),
-    )
-
-
 def _pairs_of(key: DonationKey) -> list[Any]:
     return [sorted(key[0]), sorted(key[1])]
-
-
-def _key(data: Sequence[Iterable[Any]]) -> DonationKey:
-    aliases, donors = data
-    return frozenset((argument, result) for argument, result in aliases), frozenset(donors)
 
 
 def _compiled_of(key: tuple[Target, DonationKey], result: Compiled, hlos: Sequence[bytes]) -> Json:
@@ -284,20 +226,8 @@ def _compiled_of(key: tuple[Target, DonationKey], result: Compiled, hlos: Sequen
         "target": dataclasses.asdict(target),
         "donation": _pairs_of(donation),
         "fields": {**fields, "input_output_alias": sorted(result.input_output_alias.items())},
-        "hlo": None if result.hlo is None else next(i for i, hlo in enumerate(hlos) if hlo is result.hlo),
+        "hlo": next((number for number, hlo in enumerate(hlos) if hlo is result.hlo), None),
     }
-
-
-def _compiled(data: Json, hlo: bytes | None) -> Compiled:
-    fields: Json = data["fields"]
-    memory: Mapping[str, int] | None = fields["memory"]
-    return _rebuilt(
-        Compiled,
-        fields,
-        memory=None if memory is None else Memory(**memory),
-        input_output_alias=dict(fields["input_output_alias"]),
-        hlo=hlo,
-    )
 
 
 def _measurement_of(key: tuple[DonationKey, DonationKey | None], answer: Measurement) -> Json:
@@ -309,9 +239,126 @@ def _measurement_of(key: tuple[DonationKey, DonationKey | None], answer: Measure
     }
 
 
-def _measurement(data: Json) -> Measurement:
-    rows = {
-        name: _rebuilt(MeasuredVariant, row, spread=None if row["spread"] is None else tuple(row["spread"]))
-        for name, row in data["variants"].items()
+# ---- read
+
+
+def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
+    """The subject in a file that `write` wrote, what is donated, and the pipeline that may be run.
+
+    Raises IRError: no such file, another kind of file, one of another format, or a damaged one.
+    """
+    parts = archive.read(path, _WANTED)
+    state = _state(path, parts)
+    module, hlos = _held(path, parts)
+    problem = next(consistent.problems(state, module, len(hlos)), None)
+    if problem is not None:
+        raise _damaged(path, problem)
+    pipeline = state.pipeline if is_harmless(state.pipeline) else UPSTREAM
+    subject = Subject(FromSaved(state, module, tuple(_in_vain(state, pipeline))))
+    for one in state.compiled:
+        key = _made(Target, one.target), _key(one.donation)
+        subject.compiled[key] = _compiled(one, None if one.hlo is None else hlos[one.hlo])
+    for one in state.measurements:
+        made = None if one.made is None else _key(one.made)
+        subject.measurements[_key(one.donation), made] = _measurement(one.answer)
+    for one in state.verified:
+        rows = tuple(_made(DonatedArgument, row) for row in one.arguments)
+        subject.verified[frozenset(one.donated)] = rows
+    for one in state.asked:
+        subject.asked[one.name] = _made(Target, one)
+    return subject, frozenset(state.donated), pipeline
+
+
+def _state(path: str | pathlib.Path, parts: Mapping[str, bytes]) -> State:
+    try:
+        data = parts[_STATE]
+        number, versions = saved_format.format_of(data)
+        if number not in FORMATS:
+            raise IRError(
+                f"{path} has format {number} of donation_inspector {versions}; this one reads formats up to {FORMAT}. "
+                "Save it again with this version, or open it with that one."
+            )
+        return saved_format.decode(data)
+    except KeyError:
+        raise IRError(f"{path} is no saved Inspection: it has no {_STATE}. {_WANTED}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _damaged(path, f"{_STATE}: {error}") from None
+
+
+def _held(path: str | pathlib.Path, parts: Mapping[str, bytes]) -> tuple[Any, list[bytes]]:
+    """The module, and XLA's modules by their numbers."""
+    if _MODULE not in parts:
+        raise _damaged(path, f"it has no {_MODULE}")
+    hlos: list[bytes] = []
+    while (name := _hlo_name(len(hlos))) in parts:
+        why = why_unreadable(parts[name])
+        if why is not None:
+            raise _damaged(path, f"{name}: {why}")
+        hlos.append(parts[name])
+    try:
+        return source.parse(parts[_MODULE]), hlos
+    except IRError as error:
+        raise _damaged(path, f"{_MODULE}: {error}") from None
+
+
+def _damaged(path: str | pathlib.Path, why: str) -> IRError:
+    return IRError(f"{path} is a damaged saved Inspection: {why}. {_WANTED}")
+
+
+def _in_vain(state: State, pipeline: str) -> list[str]:
+    """What the file asks for and does not get."""
+    told: list[str] = []
+    if pipeline != state.pipeline:
+        told.append(
+            f"The file names the pipeline {state.pipeline!r}. It was not run, because it is not made of passes that "
+            f"only rewrite the program: {pipeline} stands in its place. with_pipeline(…) runs what you give it."
+        )
+    program = state.program
+    if program.compiler_options:
+        options = ", ".join(f"{name}={value}" for name, value in program.compiler_options.items())
+        told.append(
+            f"The function was jitted with compiler options ({options}). A file sets none: what is compiled now is "
+            "compiled without them."
+        )
+    flags = os.environ.get("XLA_FLAGS", "")
+    if state.compiled and set(program.xla_flags.split()) != set(flags.split()):
+        told.append(
+            f"What is compiled in the file had XLA_FLAGS={program.xla_flags!r}. A file sets none: what is "
+            f"compiled now has this process's, {flags!r}."
+        )
+    return told
+
+
+def _made(kind: type[_T], part: Any) -> _T:
+    """A plain value of ours from the part of the file that mirrors it."""
+    return kind(**msgspec.structs.asdict(part))
+
+
+def _decision(part: SavedDecision) -> Decision:
+    aliases, donors = _key(part.donation)
+    return Decision(Donation(MappingProxyType(dict(sorted(aliases))), donors), frozenset(part.warned), part.notes)
+
+
+def _key(pairs: Pairs) -> DonationKey:
+    return frozenset(pairs[0]), frozenset(pairs[1])
+
+
+def _compiled(part: SavedCompiled, hlo: bytes | None) -> Compiled:
+    fields = part.fields
+    memory = None if fields.memory is None else _made(Memory, fields.memory)
+    return Compiled(
+        fields.status, memory, dict(fields.input_output_alias), fields.seconds, fields.error, hlo, fields.capacity
+    )
+
+
+def _measurement(part: saved_format.SavedAnswer) -> Measurement:
+    runs = {"none": part.variants.none, "jax": part.variants.jax, "pass": part.variants.made}
+    fields: Json = {
+        **msgspec.structs.asdict(part),
+        "variants": {name: _made(MeasuredVariant, run) for name, run in runs.items()},
     }
-    return _rebuilt(Measurement, data, variants=rows)
+    return Measurement(**fields)
+
+
+def _hlo_name(number: int) -> str:
+    return f"hlo/{number}.pb"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import Any, cast
 
@@ -40,6 +41,7 @@ _FLOATS = {
 }
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 _INTEGER_WIDTHS = (2, 4, 8, 16, 32, 64)
+_TENSOR = re.compile(r"tensor<((?:(?:\d+|\?)x)*)(complex<\w+>|[us]?i\d+|\w+)(?:, .*)?>", re.DOTALL)
 _TOKENS = ("stablehlo.token", "mhlo.token")
 
 
@@ -96,6 +98,26 @@ def shape_dtype(type: Attribute) -> tuple[Shape, str]:
     shape, element = _shape_element(type)
     known = dtype(element)
     return shape, known[0] if known else to_text(element)
+
+
+def of_text(text: str) -> tuple[Shape, str, int] | None:
+    """Shape, dtype and item size of a tensor's type as MLIR prints it; None for any other, or one that numpy lacks."""
+    found = _TENSOR.fullmatch(text)
+    known = None if found is None else _element(found[2])
+    if found is None or known is None:
+        return None
+    shape = tuple(None if size == "?" else int(size) for size in found[1].split("x")[:-1])
+    return shape, *known
+
+
+def _element(text: str) -> tuple[str, int] | None:
+    if text.startswith("complex<"):
+        part = _FLOATS.get(text[8:-1])
+        return (_COMPLEX[part[0]], 2 * part[1]) if part is not None and part[0] in _COMPLEX else None
+    kind, _, width = text.rpartition("i")
+    if not width.isdigit():
+        return _FLOATS.get(text)
+    return dtype(IntegerType(int(width), Signedness.UNSIGNED if kind == "u" else Signedness.SIGNLESS))
 
 
 def _shape_element(type: Attribute) -> tuple[Shape, Attribute]:

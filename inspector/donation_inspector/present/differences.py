@@ -5,24 +5,27 @@ Made from what `summary` wrote, so that nothing has to be traced, compiled or in
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Any
+
+import msgspec
 
 from donation_inspector.common.labels import type_label
 from donation_inspector.common.tables import Table
 from donation_inspector.common.units import format_bytes
-from donation_inspector.errors import DonationInspectorError
+from donation_inspector.errors import IRError
+from donation_inspector.present import summary_format
 from donation_inspector.present.summary import FORMAT
+from donation_inspector.program import reading
 
 Json = Mapping[str, Any]
 _SHOWN = 20
 
 
-class SummaryError(DonationInspectorError):
+class SummaryError(IRError):
     """A file that is no summary."""
 
 
@@ -87,19 +90,19 @@ class Differences:
 
 
 def read(path: pathlib.Path) -> Json:
-    """A summary that `--json` or `Inspection.to_dict` made. Raises SummaryError."""
+    """A summary that `--json` or `Inspection.to_dict` made, as far as it is compared. Raises SummaryError."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SummaryError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+        data = reading.read(path, _WANTED)
+        number = summary_format.format_of(data)
+        if number != FORMAT:
+            raise SummaryError(f"{path} has format {number}, and this one reads {FORMAT}. {_WANTED}")
+        return summary_format.decode(data)
+    except msgspec.ValidationError as error:
+        raise SummaryError(f"{path} is JSON of another kind, or a damaged summary: {error}. {_WANTED}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SummaryError(f"{path} is no JSON ({error}). {_WANTED}") from None
-    if not isinstance(found, dict) or "arguments" not in found:
-        raise SummaryError(f"{path} is JSON of another kind. {_WANTED}")
-    summary = cast("dict[str, Any]", found)
-    if summary.get("format") != FORMAT:
-        raise SummaryError(f"{path} has format {summary.get('format')!r}, and this one reads {FORMAT}. {_WANTED}")
-    return summary
+    except IRError as error:
+        raise SummaryError(str(error)) from None
 
 
 _WANTED = "Give what `donation-inspector inspect … --json FILE` wrote."

@@ -9,6 +9,7 @@ import pathlib
 import reprlib
 import weakref
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -21,6 +22,7 @@ from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
 from donation_inspector.frameworks.ways import Way, way_of
 from donation_inspector.ir import entry, source
 from donation_inspector.ir.importer import import_module
+from donation_inspector.program import reading
 from donation_inspector.xla import lowering, modules, notes
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ _HELD_BYTES = 1 << 20
 
 class FromFunction:
     """A function as JAX lowered it for the caller's arguments."""
+
+    from_file = False
 
     def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Trace and lower, once. Raises TraceError."""
@@ -52,6 +56,11 @@ class FromFunction:
     def platform(self) -> str:
         """The platform it was lowered for."""
         return self._lowered.platform
+
+    @property
+    def compiler_options(self) -> Mapping[str, Any]:
+        """Those of its jit."""
+        return self._lowered.compiler_options
 
     def on(self, platform: str) -> FromFunction:
         """Lowered again from the trace. Raises TraceError where there is none, or JAX cannot."""
@@ -136,7 +145,9 @@ class HeldInput:
 class FromFile:
     """StableHLO that somebody wrote down: MLIR text, bytecode, or a file with either."""
 
+    from_file = True
     way: Way | None = None
+    compiler_options: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, given: str | bytes | pathlib.Path) -> None:
         """Parse it. Raises IRError."""
@@ -182,11 +193,11 @@ class FromFile:
 
     def values(self) -> tuple[Any, ...]:
         """A file comes without arrays."""
-        return (None,) * len(self.signature.arguments)
+        return (None,) * modules.argument_count(self.module)
 
     def inputs(self) -> tuple[Any, ...]:
         """None of them either."""
-        return self.values()
+        return (None,) * len(self.signature.arguments)
 
     def gone(self) -> int:
         """There never were any."""
@@ -199,11 +210,9 @@ def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:
         return given, "module"
     try:
         path = pathlib.Path(given)
-        return path.read_bytes(), path.name
-    except (TypeError, ValueError):
+    except TypeError:
         raise IRError(
             f"{reprlib.repr(given)} ({type(given).__name__}) is no MLIR text, bytecode or path. Give one of these; "
             "for a function, use inspect."
         ) from None
-    except OSError as error:
-        raise IRError(f"{given} cannot be read: {error.strerror}. Give MLIR text, bytecode or a file.") from None
+    return reading.read(path, "Give MLIR text, bytecode or a file."), path.name

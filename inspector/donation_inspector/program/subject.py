@@ -92,6 +92,16 @@ class Origin(Protocol):
         """How the function is jitted; None where there is none."""
         ...
 
+    @property
+    def compiler_options(self) -> Mapping[str, Any]:
+        """What the function's jit has XLA compile it with; a file sets nothing."""
+        ...
+
+    @property
+    def from_file(self) -> bool:
+        """Whether it is somebody's file: what it calls is held against what XLA answers for before it is run."""
+        ...
+
     def jaxpr(self) -> str | None: ...
     def on(self, platform: str) -> Origin:
         """The same program for another platform. Raises TraceError where JAX cannot lower it for that one."""

@@ -23,7 +23,8 @@ def entry_function(module: Any) -> Any:
     raise TraceError("JAX's lowered module has no function named main: this JAX version is not understood.")
 
 
-def _attributes(function: Any, name: str, count: int) -> list[dict[str, Any]]:
+def dictionaries(function: Any, name: str, count: int) -> list[dict[str, Any]]:
+    """The attributes of each of a function's `count` arguments ("arg_attrs") or results ("res_attrs")."""
     if name not in function.attributes:
         return [{} for _ in range(count)]
     return [{entry.name: entry.attr for entry in dictionary} for dictionary in function.attributes[name]]
@@ -32,7 +33,7 @@ def _attributes(function: Any, name: str, count: int) -> list[dict[str, Any]]:
 def argument_attributes(module: Any) -> list[dict[str, Any]]:
     """Each entry argument's attributes, by position."""
     function = entry_function(module)
-    return _attributes(function, "arg_attrs", len(function.type.inputs))
+    return dictionaries(function, "arg_attrs", len(function.type.inputs))
 
 
 def argument_types(module: Any) -> list[str]:
@@ -60,8 +61,8 @@ def read_donation(module: Any) -> Donation:
 def has_memory_kinds(module: Any) -> bool:
     """Whether the lowering looked at memory kinds: it writes them only where one is not the default."""
     function = entry_function(module)
-    dictionaries = _attributes(function, "arg_attrs", 0) + _attributes(function, "res_attrs", 0)
-    return any("mhlo.memory_kind" in attributes for attributes in dictionaries)
+    entries = dictionaries(function, "arg_attrs", 0) + dictionaries(function, "res_attrs", 0)
+    return any("mhlo.memory_kind" in attributes for attributes in entries)
 
 
 def mesh_shape(module: Any, devices: int) -> tuple[int, ...]:

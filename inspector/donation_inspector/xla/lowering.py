@@ -65,6 +65,11 @@ class Lowered:
         """The axis sizes of the mesh that the program is written for, () where there is none."""
         return attributes.mesh_shape(self.module, self.devices)
 
+    @property
+    def compiler_options(self) -> dict[str, Any]:
+        """What the user's jit has XLA compile it with."""
+        return dict(self._facts.compiler_options)
+
     def for_platform(self, platform: str) -> Lowered:
         """The same program lowered for another platform ("tpu", "cuda"), of which no device need be here.
 

@@ -18,6 +18,7 @@ from donation_inspector.errors import CompileError, IRError
 from donation_inspector.ir import linalg
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.ir.size import shape_dtype
+from donation_inspector.program import running
 from donation_inspector.program.subject import donation_key
 from donation_inspector.questions.apply.ask import Pipeline, pipeline_name
 from donation_inspector.questions.compare.ask import NOTHING, values_of
@@ -42,8 +43,10 @@ def bufferize(
     """See `Inspection.compare` with target "mlir"; `subject` is lowered for the CPU.
 
     Raises CompileError: no tools; several devices; shapes or types that do not go this way; no linalg for an operation.
+    MeasureError: a file whose code may reach outside of its own arrays.
     """
     tools.find()
+    running.refuse_memory_access(subject)
     name = pipeline_name(pipeline)
     results = _results(subject)
     try:

@@ -23,12 +23,13 @@ class Dataflow:
 
     def value(self, position: Position) -> int | None:
         """The logical buffer whose value stands there; None where XLA keeps no buffer."""
-        way: list[Position] = []
+        # in order, each once: XLA's own dataflow never comes back to where it was
+        way: dict[Position, None] = {}
         at: Position | None = position
-        while at is not None and at not in self._values:
-            way.append(at)
+        while at is not None and at not in self._values and at not in way:
+            way[at] = None
             at = self._forwarded(*at)
-        found = None if at is None else self._values[at]
+        found = None if at is None else self._values.get(at)
         for passed in way:
             self._values[passed] = found
         return found

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
@@ -18,24 +17,9 @@ from case_loader import CASE_NAMES, load
 from donation_inspector.present import report
 
 
-def sgd(params: dict[str, Any], x: jax.Array) -> dict[str, Any]:
-    grads = jax.grad(lambda p: (jnp.tanh(x @ p["w"]) ** 2).sum())(params)
-    return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
-
-
 def inspected(name: str) -> di.Inspection:
     case = load(name).make()
     return di.inspect(jax.jit(case["fn"], **case["jit_kwargs"]), *case["args"], **case["kwargs"])
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[di.Inspection, Path]:
-    step = di.inspect(jax.jit(sgd), {"w": jnp.ones((128, 128))}, jnp.ones((32, 128))).donate("params")
-    step.compare()
-    step.measure(runs=1)
-    path = tmp_path_factory.mktemp("saved") / "step.di"
-    step.save(path)
-    return step, path
 
 
 def test_it_reads_as_it_was_written(saved: tuple[di.Inspection, Path]) -> None:
