@@ -16,3 +16,12 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Nothing is left out in silence."""
     sampled = config.getoption("markexpr") == "not exhaustive"
     return ["long sweeps: a fixed sample; `make test-exhaustive` runs the rest"] if sampled else []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_kept() -> None:
+    """Each test's compiles are its own: what XLA made is else kept for as long as the process lives, by content."""
+    from donation_inspector.program import answer_cache
+
+    answer_cache.COMPILED.clear()
+    answer_cache.EXECUTABLES.clear()

@@ -33,7 +33,7 @@ class InProcess:
         progress: Callable[[int, int, str], None] | None = None,
         cancel: threading.Event | None = None,
         timeout: float | None = None,  # noqa: ARG002  # what is small takes no time
-        hlo: bool = False,  # noqa: ARG002  # totals alone
+        **_: Any,  # totals alone, nothing is kept
     ) -> dict[str, Compiled]:
         done: dict[str, Compiled] = {}
         for name, program in programs.items():

@@ -38,6 +38,7 @@ from donation_inspector.questions.apply.ask import REAL_PASS, Pipeline, apply, p
 from donation_inspector.questions.bufferize import ask as bufferizing
 from donation_inspector.questions.compare import ask as compiling
 from donation_inspector.questions.compare.answer import Comparison, Comparisons
+from donation_inspector.questions.measure import ask as measuring
 from donation_inspector.questions.measure.answer import Measurement
 from donation_inspector.questions.outside import ask as outside
 from donation_inspector.questions.outside.ask import Outside
@@ -349,7 +350,7 @@ class Inspection:
         with reported(progress, f"runs {where} on {self.platform}: none, jax, pass{what}") as report:
             if runs_of_file and progress is not None:
                 report(0, 1, runs_of_file)
-            return compiling.measure(case, inputs, runs, timeout, in_kernel, report, cancel)
+            return measuring.measure(case, inputs, runs, timeout, in_kernel, report, cancel)
 
     def recommend(
         self,
@@ -441,7 +442,7 @@ class Inspection:
     @property
     def measurement(self) -> Measurement | None:
         """The finished measurement of this donation and pipeline, if there is one."""
-        return compiling.kept_measurement(self._case(None))
+        return measuring.kept_measurement(self._case(None))
 
     @property
     def will_run(self) -> str | None:

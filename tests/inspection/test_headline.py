@@ -41,7 +41,7 @@ def _answer(inspection: di.Inspection, jax_: Memory, made: Memory | None = None,
     subject.asked["cpu"] = here
     decided = inspection.arguments, inspection.results
     comparison = Comparison("cpu", inspection.pipeline, variants, True, decided)
-    subject.comparisons[here, *inspection._case(None).key] = comparison
+    subject.answers.put(compiling.ComparisonOf(here, *inspection._case(None).key), comparison)
 
 
 def _measure(inspection: di.Inspection, peaks: tuple[int | None, int | None], status: str = "ok") -> Measurement:

@@ -19,8 +19,12 @@ Job = Callable[[Progress, threading.Event], _T]
 
 
 def workers() -> int:
-    """How many pieces of work go on at once."""
-    return max(2, os.cpu_count() or 1)
+    """How many pieces of work go on at once: as many as there are cores for this process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_PLACES = threading.BoundedSemaphore(workers())
+"""For all who ask at the same time, as a cell and a widget."""
 
 
 def run_together(
@@ -33,7 +37,7 @@ def run_together(
     stop = threading.Event() if cancel is None else cancel
     said: queue.SimpleQueue[str] = queue.SimpleQueue()
     with held(lambda: ThreadPoolExecutor(workers()), ThreadPoolExecutor.shutdown) as pool:
-        running = [pool.submit(job, _heard(said), stop) for job in jobs]
+        running = [pool.submit(_in_its_place, job, _heard(said), stop) for job in jobs]
         try:
             done = 0
             # Only this thread speaks: a notebook takes output from the one that it called.
@@ -48,6 +52,16 @@ def run_together(
             stop.set()
             raise
     return [one.result() for one in running]
+
+
+def _in_its_place(job: Job[_T], progress: Progress, stop: threading.Event) -> _T:
+    while not _PLACES.acquire(timeout=_POLL_SECONDS):
+        if stop.is_set():
+            return job(progress, stop)
+    try:
+        return job(progress, stop)
+    finally:
+        _PLACES.release()
 
 
 def _heard(said: queue.SimpleQueue[str]) -> Progress:

@@ -28,6 +28,7 @@ from donation_inspector.ir import source
 from donation_inspector.passes.harmless import is_harmless
 from donation_inspector.passes.hazards import UPSTREAM
 from donation_inspector.program.subject import DonationKey, Subject, donation_key
+from donation_inspector.questions.compare.ask import CompiledFor
 from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
 from donation_inspector.questions.verify.answer import DonatedArgument
 from donation_inspector.xla import modules
@@ -146,8 +147,9 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
     Raises IRError where the file cannot be written.
     """
     origin = subject.origin
+    compiled = list(subject.answers.of_kind(CompiledFor))
     # a module that cannot be read back would make the whole file one that cannot
-    hlos = [one.hlo for one in subject.compiled.values() if one.hlo is not None and why_unreadable(one.hlo) is None]
+    hlos = [one.hlo for _, one in compiled if one.hlo is not None and why_unreadable(one.hlo) is None]
     state: Json = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("jax", "donation-inspector")},
@@ -161,7 +163,7 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
         "pipeline": pipeline,
         "decisions": [_decision_of(origin, leaves) for leaves in dict.fromkeys(donated)],
         "asked": [dataclasses.asdict(target) for target in subject.asked.values()],
-        "compiled": [_compiled_of(key, result, hlos) for key, result in subject.compiled.items()],
+        "compiled": [_compiled_of(question, result, hlos) for question, result in compiled],
         "measurements": [_measurement_of(key, answer) for key, answer in subject.measurements.items()],
         "verified": [
             {"donated": sorted(leaves), "arguments": [dataclasses.asdict(row) for row in rows]}
@@ -219,12 +221,11 @@ def _pairs_of(key: DonationKey) -> list[Any]:
     return [sorted(key[0]), sorted(key[1])]
 
 
-def _compiled_of(key: tuple[Target, DonationKey], result: Compiled, hlos: Sequence[bytes]) -> Json:
-    target, donation = key
+def _compiled_of(question: CompiledFor, result: Compiled, hlos: Sequence[bytes]) -> Json:
     fields = dataclasses.asdict(dataclasses.replace(result, hlo=None))
     return {
-        "target": dataclasses.asdict(target),
-        "donation": _pairs_of(donation),
+        "target": dataclasses.asdict(question.target),
+        "donation": _pairs_of(question.donation),
         "fields": {**fields, "input_output_alias": sorted(result.input_output_alias.items())},
         "hlo": next((number for number, hlo in enumerate(hlos) if hlo is result.hlo), None),
     }
@@ -256,8 +257,8 @@ def read(path: str | pathlib.Path) -> tuple[Subject, frozenset[int], str]:
     pipeline = state.pipeline if is_harmless(state.pipeline) else UPSTREAM
     subject = Subject(FromSaved(state, module, tuple(_in_vain(state, pipeline))))
     for one in state.compiled:
-        key = _made(Target, one.target), _key(one.donation)
-        subject.compiled[key] = _compiled(one, None if one.hlo is None else hlos[one.hlo])
+        result = _compiled(one, None if one.hlo is None else hlos[one.hlo])
+        subject.answers.put(CompiledFor(_made(Target, one.target), _key(one.donation)), result, result.hlo or b"")
     for one in state.measurements:
         made = None if one.made is None else _key(one.made)
         subject.measurements[_key(one.donation), made] = _measurement(one.answer)
@@ -347,7 +348,14 @@ def _compiled(part: SavedCompiled, hlo: bytes | None) -> Compiled:
     fields = part.fields
     memory = None if fields.memory is None else _made(Memory, fields.memory)
     return Compiled(
-        fields.status, memory, dict(fields.input_output_alias), fields.seconds, fields.error, hlo, fields.capacity
+        fields.status,
+        memory,
+        dict(fields.input_output_alias),
+        fields.seconds,
+        fields.error,
+        hlo,
+        fields.capacity,
+        fields.cached,
     )
 
 

@@ -16,6 +16,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from donation_inspector.questions.measure.answer import WhichExecutable
+
 FORMAT = 2
 FORMATS = (1, 2)
 
@@ -135,6 +137,7 @@ class SavedFields(Saved, frozen=True):
     seconds: Seconds | None = None
     error: str | None = None
     capacity: Count | None = None
+    cached: bool = False
 
 
 class SavedCompiled(Saved, frozen=True):
@@ -156,6 +159,7 @@ class SavedRun(Saved, frozen=True):
     predicted: Count | None = None
     seconds: Seconds | None = None
     error: str | None = None
+    executable: WhichExecutable | None = None
 
 
 class SavedRuns(Saved, frozen=True):

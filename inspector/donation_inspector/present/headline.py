@@ -119,7 +119,7 @@ def measured_sentence(measurement: Measurement) -> str:
     if measurement.outputs_equal is not None:
         parts.append("all outputs are bit-equal" if measurement.outputs_equal else "the outputs differ")
     parts += [f"inputs: {measurement.inputs}", f"{measurement.runs} {'run' if measurement.runs == 1 else 'runs'} each"]
-    limits = [measurement.limits] if measurement.limits else []
+    limits = [one for one in (measurement.executables, measurement.limits) if one]
     return "; ".join([*parts, *limits, *failures]) + "."
 
 

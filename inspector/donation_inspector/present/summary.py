@@ -224,6 +224,7 @@ def _measurement(answer: Measurement) -> Json:
                 "seconds": one.seconds,
                 "status": one.status,
                 "error": one.error,
+                "executable": one.executable,
             }
             for name, one in answer.variants.items()
         },

@@ -23,27 +23,25 @@ from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.ir.entry import entry_function, is_one_block
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
+from donation_inspector.program.answer_cache import AnswerCache
 from donation_inspector.program.places import Places
 
 if TYPE_CHECKING:
     from xdsl.dialects.func import FuncOp
 
     from donation_inspector.advice.recommendation import Recommendation
-    from donation_inspector.attribution.compiled_module import CompiledModule
     from donation_inspector.bufferized.values import Bufferization
     from donation_inspector.frameworks.ways import Way
-    from donation_inspector.questions.compare.answer import Comparison
     from donation_inspector.questions.measure.answer import Measurement
     from donation_inspector.questions.verify.answer import DonatedArgument
     from donation_inspector.xla.program import Program
-    from donation_inspector.xla.results import Compiled
     from donation_inspector.xla.targets import Target
 
 
 DonationKey = tuple[frozenset[tuple[int, int]], frozenset[int]]
 PassKey = DonationKey | None
 """None where the pass made nothing that is compiled."""
-CompiledKey = tuple["Target", DonationKey]
+_ANSWERS_BYTES = 128 << 20
 
 
 def donation_key(donation: Donation) -> DonationKey:
@@ -141,18 +139,8 @@ class Subject:
 
     origin: Origin
     lock: threading.RLock = field(default_factory=threading.RLock)
-    compiled: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
-    """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
-    totals: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
-    """What was compiled for its total alone, without its HloProto."""
-    handed_over: dict[CompiledKey, Compiled] = field(default_factory=dict[Any, Any])
-    """What XLA made of the program as `donation_inspector.jit` gives it to JAX, by target and the pairs, likewise."""
-    modules: dict[CompiledKey, CompiledModule] = field(default_factory=dict[Any, Any])
-    """The modules among them."""
-    comparisons: dict[tuple[Target, DonationKey, DonationKey | None], Comparison] = field(
-        default_factory=dict[Any, Any]
-    )
-    """By target, donation and the pass's donation: unfinished ones too. All three outlive a toggle and its return."""
+    answers: AnswerCache = field(default_factory=lambda: AnswerCache(_ANSWERS_BYTES))
+    """What XLA made of it, and comparisons: they outlive a toggle and its return."""
     measurements: dict[tuple[DonationKey, PassKey], Measurement] = field(default_factory=dict[Any, Any])
     """By donation and the pass's donation."""
     verified: dict[frozenset[int], tuple[DonatedArgument, ...]] = field(default_factory=dict[Any, Any])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 
 from donation_inspector.errors import CompileError
-from donation_inspector.xla import dump, internals
+from donation_inspector.xla import dump, internals, kept_executable, user_cache
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.refusal import refused
 from donation_inspector.xla.results import Compiled, Memory
+from donation_inspector.xla.serving import undisturbed
 from donation_inspector.xla.targets import PLATFORMS
 from donation_inspector.xla.targets.layout import lay
 
@@ -58,13 +62,16 @@ def parse(program: Program) -> Any:
     return module.parse(program.bytecode)
 
 
-def compile_program(program: Program, folder: str | None = None) -> tuple[Compiled, Any]:
+def compile_program(
+    program: Program, folder: str | None = None, cache: Mapping[str, Any] | None = None, *, read: bool = False
+) -> tuple[Compiled, Any]:
     """XLA's answer to one program, and its executable: a `LoadedExecutable` where the device is here, None where XLA
     refused.
 
-    `folder` must be empty, and is empty again afterwards; with it the answer has its `hlo`.
+    `folder` must be empty, and is empty again afterwards; with it the answer has its `hlo`. `cache` and `read` as in
+    `CompileJob`; None leaves JAX's settings as they are here.
     """
-    options = _client.CompileOptions.ParseFromString(program.compile_options)
+    options = _options(program)
     if folder is not None:
         dump.ask(options, folder)
     devices = devices_of(program)
@@ -74,24 +81,75 @@ def compile_program(program: Program, folder: str | None = None) -> tuple[Compil
     executable: Any
     started = time.perf_counter()
     try:
-        with internals.mlir.make_ir_context():
+        with internals.mlir.make_ir_context(), user_cache.opened(cache):
+            module = parse(program)
             if program.target.topology:
-                executable = devices[0].client.compile(parse(program), **given)
+                executable = devices[0].client.compile(module, **given)
             else:
+                entry = user_cache.entry(module, program, devices, _options(program))
+                executable = entry.read() if read and entry is not None else None
+                if executable is not None:
+                    return Compiled("ok", _memory(executable), _input_output_alias(executable), cached=True), executable
+                started = time.perf_counter()
                 executable = _backends.get_backend().compile_and_load(
-                    parse(program), host_callbacks=[_stand_in] * len(program.callbacks), **given
+                    module, host_callbacks=[_stand_in] * len(program.callbacks), **given
                 )
+                if entry is not None:
+                    with nullcontext() if cache is None else undisturbed():
+                        entry.write(executable, time.perf_counter() - started)
     except (jax.errors.JaxRuntimeError, ir.MLIRError) as error:
         return refused(program, str(error), time.perf_counter() - started, dump.take(folder)), None
     seconds = time.perf_counter() - started
+    alias = _input_output_alias(executable)
+    return Compiled("ok", _memory(executable), alias, seconds, hlo=dump.take(folder)), executable
+
+
+def keep(executable: Any, descriptor: int) -> None:
+    """Write an executable for another process to load; nothing where its platform has no form for that."""
+    try:
+        data: bytes = executable.serialize()
+    except (jax.errors.JaxRuntimeError, NotImplementedError):
+        return
+    kept_executable.write(descriptor, data)
+
+
+def load(program: Program, descriptor: int) -> Any | None:
+    """The executable that another process kept; None where this one cannot load it."""
+    data = kept_executable.read(descriptor)
+    devices = _client.DeviceList(devices_of(program))
+    try:
+        with _quietly():
+            # The options are this process's: with those in the data XLA would write its HloProto once more.
+            return _backends.get_backend().deserialize_executable(data, devices, _options(program))
+    except (jax.errors.JaxRuntimeError, NotImplementedError, ValueError):
+        return None
+
+
+@contextmanager
+def _quietly() -> Generator[None]:
+    """XLA writes two lines of a CPU's features to the standard error whenever it loads what it compiled here itself."""
+    with open(os.devnull, "wb") as nowhere:
+        before = os.dup(2)
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+
+
+def _options(program: Program) -> Any:
+    return _client.CompileOptions.ParseFromString(program.compile_options)
+
+
+def _memory(executable: Any) -> Memory:
     stats: Any = executable.get_compiled_memory_stats()
-    memory = Memory(
+    return Memory(
         argument=stats.argument_size_in_bytes,
         output=stats.output_size_in_bytes,
         alias=stats.alias_size_in_bytes,
         temp=stats.temp_size_in_bytes,
     )
-    return Compiled("ok", memory, _input_output_alias(executable), seconds, hlo=dump.take(folder)), executable
 
 
 def _stand_in(*_: Any) -> Any:

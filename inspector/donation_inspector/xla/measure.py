@@ -8,11 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from donation_inspector.common.units import format_bytes
-from donation_inspector.xla import worker
+from donation_inspector.xla import user_cache, worker
 from donation_inspector.xla.compile import Progress
+from donation_inspector.xla.kept_executable import KeptExecutable
 from donation_inspector.xla.process import child, environment
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import (
@@ -25,8 +27,8 @@ from donation_inspector.xla.protocol import (
     WarmedUp,
     Workspace,
 )
+from donation_inspector.xla.results import Compiled, Executable, Status
 from donation_inspector.xla.results import Measured as Measured
-from donation_inspector.xla.results import Status
 from donation_inspector.xla.values import GENERATED, stored_values
 
 
@@ -37,15 +39,17 @@ def measure_variants(
     runs: int = 5,
     timeout: float = 60.0,
     in_kernel: bool = False,
+    executables: Mapping[str, tuple[KeptExecutable, Compiled]] = MappingProxyType({}),
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
 ) -> dict[str, Measured]:
-    """Compile and run every program in a fresh process of its own, one after the other; report each under its name.
+    """Run every program in a fresh process of its own, one after the other; report each under its name.
 
     `inputs` has one entry for each argument of the entry function, by position: a jax or numpy array, or None to
     generate it; None instead of the sequence generates them all. Generated floats are in [0.5, 1), integers 0 or 1,
-    keys valid. Where values are given, all programs take the same arguments. A process compiles, calls the program to
-    warm up, then `runs` times.
+    keys valid. Where values are given, all programs take the same arguments. A process loads the program's executable,
+    where `executables` has it with what XLA said when it was compiled, else it compiles; it calls the program to warm
+    up, then `runs` times.
 
     Nothing is raised for a variant: see `Measured.status`. `timeout` is in seconds for each variant, from the start of
     its process. When `cancel` is set, or on Ctrl-C, the process is ended at once; what was finished is kept.
@@ -61,7 +65,16 @@ def measure_variants(
             for number, (name, program) in enumerate(programs.items()):
                 steps = _Steps(progress, number * (runs + 2), len(programs) * (runs + 2), name)
                 places = values.places or (None,) * len(program.inputs)
-                job = MeasureJob(program, places, values.descriptor, runs)
+                kept, known = executables.get(name, (None, None))
+                job = MeasureJob(
+                    program,
+                    places,
+                    values.descriptor,
+                    runs,
+                    None if kept is None else kept.descriptor,
+                    known,
+                    None if in_kernel else user_cache.settings(),
+                )
                 if in_kernel:
                     _measure_here(job, tallies[name], steps, cancel)
                 else:
@@ -81,6 +94,7 @@ class _Tally:
     status: Status | None = None
     error: str | None = None
     predicted: int | None = None
+    executable: Executable | None = None
     output_hashes: tuple[str, ...] | None = None
     workspace: int | None = None
     baseline: int | None = None
@@ -112,6 +126,7 @@ class _Tally:
             workspace=self.workspace,
             runs=len(self.seconds),
             error=self.error,
+            executable=self.executable,
         )
 
 
@@ -137,7 +152,7 @@ def _measure(job: MeasureJob, tally: _Tally, steps: _Steps, timeout: float, canc
     """Run one variant to its end and leave in `tally` what came of it."""
     if _not_started(job, tally, cancel):
         return None
-    inherit = () if job.values_fd is None else (job.values_fd,)
+    inherit = [descriptor for descriptor in (job.values_fd, job.executable) if descriptor is not None]
     with child(job, environment(job.program), inherit=inherit) as running:
         for event in running.events(cancel=cancel, deadline=time.monotonic() + timeout):
             _take(event, tally, steps, devices=len(job.program.device_ids))
@@ -169,12 +184,13 @@ def _not_started(job: MeasureJob, tally: _Tally, cancel: threading.Event | None)
 
 def _take(event: Event, tally: _Tally, steps: _Steps, *, devices: int) -> None:
     match event:
-        case CompileDone(compiled=compiled):
+        case CompileDone(compiled=compiled, loaded=loaded):
             if compiled.memory is None:
                 tally.close(compiled.status, compiled.error)
                 return
             tally.predicted = compiled.memory.total * devices
-            steps.advance("compiled")
+            tally.executable = "kept" if loaded else "cached" if compiled.cached else "compiled"
+            steps.advance("loaded" if loaded or compiled.cached else "compiled")
         case WarmedUp(hashes):
             tally.output_hashes = hashes
             steps.advance("warmed up")

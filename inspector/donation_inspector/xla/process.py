@@ -38,6 +38,7 @@ _BOOTSTRAP = (
 )
 WORKER = "donation_inspector.xla.worker"
 _POLL_MILLISECONDS = 50
+_GRACE_SECONDS = 1.0
 _STDERR_BYTES = 4000
 _STDERR_LINES = 12
 _NO_MEMORY = re.compile(
@@ -141,11 +142,25 @@ class Child:
         return "\n".join([line for line in lines if line.strip()][-_STDERR_LINES:])
 
     def end(self) -> None:
-        """Kill the whole group, collect it, and close what led to it."""
+        """Kill the whole group, collect it, and close what led to it.
+
+        It is asked first: what it writes into the user's compilation cache at this moment would stay there by half.
+        """
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGTERM)
+            self._await_end(_GRACE_SECONDS)
         system.kill(self._process)
         os.close(self._pipe)
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+    def _await_end(self, seconds: float) -> None:
+        # Not collected yet, so that the group is still there for those of it that did not end.
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        deadline = time.monotonic() + seconds
+        while os.waitid(os.P_PID, self._process.pid, flags) is None and time.monotonic() < deadline:
+            time.sleep(0.002)
 
 
 def _limit() -> str:

@@ -5,6 +5,7 @@ Nothing here imports JAX, so a child can unpickle a `Program` before it decides 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from donation_inspector.xla.targets.target import Target
@@ -64,3 +65,18 @@ class Program:
     """All arguments of the entry function, by position."""
     custom_calls: tuple[str, ...]
     callbacks: tuple[str, ...]
+
+
+def fingerprint(program: Program) -> str:
+    """The same for programs that XLA makes the same of: by content, whatever made them and however they are called."""
+    target = program.target
+    parts = (
+        (program.platform, target.platform, target.here, target.topology, target.config, target.devices),
+        (program.device_ids, program.mesh_shape, program.device_count, program.xla_flags, program.enable_x64),
+        (program.custom_calls, program.callbacks),
+    )
+    digest = hashlib.sha256(repr(parts).encode())
+    for data in (program.compile_options, program.bytecode):
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()

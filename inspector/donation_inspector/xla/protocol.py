@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pickle
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.results import Compiled
@@ -29,16 +30,23 @@ class CompileJob:
     """Compile the programs one after the other; a `CompileDone` for each.
 
     `folder` is where XLA may write what it compiled, for `Compiled.hlo`: the parent's, so that it is removed however
-    the child ends. None: `hlo` is not asked for.
+    the child ends. None: `hlo` is not asked for. `executables` has an inherited descriptor for each program, where its
+    executable is to be written; None where it is not. `cache` are JAX's settings of the user's compilation cache, which
+    is always written, and asked where `read` is True: what comes from there has no `hlo`.
     """
 
     programs: tuple[tuple[str, Program], ...]
     folder: str | None = None
+    executables: tuple[int | None, ...] = ()
+    cache: Mapping[str, Any] | None = None
+    read: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """Compile one program and run it.
+    """Run one program: the executable in the inherited descriptor `executable`, of which `known` is what XLA said when
+    it was compiled; where there is none, or it cannot be loaded, compile it, with the user's compilation cache
+    (`cache`).
 
     `values` has one entry for each argument of the entry function, None to generate it; `values_fd` is the inherited
     descriptor of the file that holds them.
@@ -48,6 +56,9 @@ class MeasureJob:
     values: tuple[Stored | None, ...]
     values_fd: int | None
     runs: int
+    executable: int | None = None
+    known: Compiled | None = None
+    cache: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +76,15 @@ Job = CompileJob | MeasureJob | EvaluateJob
 
 @dataclass(frozen=True, slots=True)
 class CompileDone:
-    """One variant is compiled, or XLA refused it."""
+    """One variant is compiled, or XLA refused it; `loaded`: it was compiled before, by another child.
+
+    `resident` is the most memory that the child has held so far, in bytes; None where the system does not tell.
+    """
 
     name: str
     compiled: Compiled
+    loaded: bool = False
+    resident: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

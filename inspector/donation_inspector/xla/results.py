@@ -48,6 +48,8 @@ class Compiled:
 
     What does not fit has its `memory` from XLA's buffer assignment, where XLA got as far as that, and as `capacity` the
     bytes that XLA says one device has for a program, to the three digits that XLA gives.
+
+    `cached`: it comes from the user's persistent compilation cache, which has neither `seconds` nor `hlo`.
     """
 
     status: Status
@@ -57,6 +59,11 @@ class Compiled:
     error: str | None = None
     hlo: bytes | None = field(default=None, repr=False)
     capacity: int | None = None
+    cached: bool = False
+
+
+Executable = Literal["kept", "cached", "compiled"]
+"""Which executable ran: one that was compiled before, the user's compilation cache's, or one of the run's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,7 @@ class Measured:
     time of a call. `output_hashes` is one sha256 of the bits of each result, by position.
     `workspace` is what the compiled code took besides, from malloc (a matrix multiplication's packed operands); it is
     not in `peak`. None: it could not be told apart, and `peak` contains it.
+    `executable` is which one ran, None where none did.
     A variant that timed out, crashed or was cancelled keeps what the `runs` finished before gave.
     """
 
@@ -81,3 +89,4 @@ class Measured:
     workspace: int | None = None
     runs: int = 0
     error: str | None = None
+    executable: Executable | None = None

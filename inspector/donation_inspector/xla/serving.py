@@ -6,13 +6,15 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from donation_inspector.xla import memory
 from donation_inspector.xla.protocol import Done, encode
 
+_undisturbed = threading.Lock()
 _TO_START = 1 << 30
 """The address space that JAX and its libraries are mapped into."""
 
@@ -20,6 +22,8 @@ _TO_START = 1 << 30
 def main(worker: str, job_fd: int, events_fd: int) -> None:
     """Have the module `worker` do the job in the file `job_fd` and write its events to the pipe `events_fd`."""
     # before all that takes time to import
+    # a parent may have it ignored, which children inherit
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     memory.prefer_as_victim()
     memory.demand_address_space(_TO_START)
@@ -42,7 +46,22 @@ def serve(job_fd: int, events_fd: int, work: Callable[[Any, Callable[[object], N
         tell(Done())
 
 
+@contextmanager
+def undisturbed() -> Generator[None]:
+    """What must not be cut off in the middle, as a file of the user's: the end of this process waits for it.
+
+    In the main thread, and for moments alone: a parent that ends its child waits a second before it kills it.
+    """
+    with _undisturbed:
+        before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
 def _die_with_parent() -> None:
     # not sys.stdin: its lock, held by this thread, would abort the interpreter's exit
     os.read(0, 1)
-    os.killpg(0, signal.SIGKILL)
+    with _undisturbed:
+        os.killpg(0, signal.SIGKILL)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import cast
 
 from donation_inspector.errors import CompileError
 from donation_inspector.xla import memory
 from donation_inspector.xla.buffers import Runner, sizes, stored
-from donation_inspector.xla.executable import compile_program, devices_of, prepare
+from donation_inspector.xla.executable import compile_program, devices_of, keep, load, prepare
 from donation_inspector.xla.peak import DeviceMeter, Meter, ResidentMeter
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.protocol import (
@@ -48,21 +49,29 @@ def _do(job: Job, tell: Tell) -> None:
 
 def compile_all(job: CompileJob, tell: Tell) -> None:
     """A `CompileDone` for each program, in order."""
-    for name, program in job.programs:
+    descriptors = job.executables or (None,) * len(job.programs)
+    for (name, program), descriptor in zip(job.programs, descriptors, strict=True):
         prepare(program)
         try:
-            compiled = compile_program(program, job.folder)[0]
+            compiled, executable = compile_program(program, job.folder, job.cache, read=job.read)
         except CompileError as error:
-            compiled = Compiled("refused", error=str(error))
-        tell(CompileDone(name, compiled))
+            compiled, executable = Compiled("refused", error=str(error)), None
+        if executable is not None and descriptor is not None:
+            keep(executable, descriptor)
+        tell(CompileDone(name, compiled, resident=memory.peak()))
 
 
 def measure(job: MeasureJob, tell: Tell) -> None:
-    """Compile, see whether there is memory for it, warm up, run."""
+    """Load or compile, see whether there is memory for it, warm up, run."""
     program = job.program
     prepare(program)
-    compiled, executable = compile_program(program)
-    tell(CompileDone(program.name, compiled))
+    executable = None if job.executable is None else load(program, job.executable)
+    loaded = executable is not None and job.known is not None
+    if loaded:
+        compiled = cast(Compiled, job.known)
+    else:
+        compiled, executable = compile_program(program, cache=job.cache, read=True)
+    tell(CompileDone(program.name, compiled, loaded))
     if compiled.memory is None:
         return
     needs, has = compiled.memory.total * len(program.device_ids), memory.available()

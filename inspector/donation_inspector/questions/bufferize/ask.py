@@ -21,7 +21,8 @@ from donation_inspector.ir.size import shape_dtype
 from donation_inspector.program import running
 from donation_inspector.program.subject import donation_key
 from donation_inspector.questions.apply.ask import Pipeline, pipeline_name
-from donation_inspector.questions.compare.ask import NOTHING, values_of
+from donation_inspector.questions.compare.ask import NOTHING
+from donation_inspector.questions.measure.ask import values_of
 from donation_inspector.xla.targets import Listed, resolve
 
 if TYPE_CHECKING:

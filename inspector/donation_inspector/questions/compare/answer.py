@@ -100,6 +100,8 @@ class Comparison:
     here: bool
     decided: tuple[tuple[Argument, ...], tuple[Result, ...]] = field(repr=False, compare=False)
     """The flat arguments and results as JAX decided."""
+    how: str = field(default="", repr=False, compare=False)
+    """How many processes compiled it, and why not more; or that it was kept."""
 
     @cached_property
     def arguments(self) -> tuple[Argument, ...]:

@@ -1,40 +1,74 @@
-"""From one donation and what the pass made of it to three variants: compiled by XLA, and run on the device.
+"""From one donation and what the pass made of it to three variants, compiled by XLA.
 
-Equal variants are compiled and run once: where the pass pairs as JAX does, "jax" and "pass" are one program.
+Nothing is compiled twice: equal variants are one program (where the pass pairs as JAX does, "jax" and "pass" are), and
+what XLA made is kept by the content of the program (`program.answer_cache`), whoever asked for it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from donation_inspector.attribution.compiled_module import CompiledModule
-from donation_inspector.common.parallel_jobs import run_together, workers
+from donation_inspector.common.parallel_jobs import run_together
 from donation_inspector.common.signature import Donation
-from donation_inspector.errors import MeasureError
+from donation_inspector.errors import MachineError
 from donation_inspector.ir.exporter import with_donation
+from donation_inspector.program.answer_cache import COMPILED, EXECUTABLES, CompiledContent, ExecutableOf, Question
 from donation_inspector.program.as_generated import handed_over
-from donation_inspector.program.subject import CompiledKey, DonationKey, PassKey, donation_key
-from donation_inspector.questions.apply.answer import Applied
+from donation_inspector.program.subject import DonationKey, PassKey, donation_key
 from donation_inspector.questions.compare.answer import VARIANTS, Comparison, Variant
-from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
+from donation_inspector.xla import compile_memory
 from donation_inspector.xla.compile import compile_variants
-from donation_inspector.xla.devices import why_not_beside
-from donation_inspector.xla.measure import measure_variants
+from donation_inspector.xla.kept_executable import KeptExecutable
+from donation_inspector.xla.program import fingerprint
 from donation_inspector.xla.results import Compiled
+from donation_inspector.xla.targets import Target
 
 if TYPE_CHECKING:
     from donation_inspector.analysis.donation import Argument, Result
     from donation_inspector.common.progress import Progress
     from donation_inspector.program.subject import Subject
+    from donation_inspector.questions.apply.answer import Applied
     from donation_inspector.xla.program import Program
-    from donation_inspector.xla.targets import Target
 
 NOTHING = Donation()
-INPUTS = ("real", "generated")
+
+
+@dataclass(frozen=True)
+class CompiledFor(Question[Compiled]):
+    """What XLA made of a donation for a target, whatever that one's capacity is said to be."""
+
+    target: Target
+    donation: DonationKey
+
+
+@dataclass(frozen=True)
+class CompiledAsGenerated(Question[Compiled]):
+    """What XLA made of the program as `donation_inspector.jit` gives it to JAX for these pairs."""
+
+    target: Target
+    pairs: DonationKey
+
+
+@dataclass(frozen=True)
+class ComparisonOf(Question[Comparison]):
+    """The comparison for a target, unfinished ones too; `made` is None where the pass made nothing to compile."""
+
+    target: Target
+    donation: DonationKey
+    made: PassKey
+
+
+@dataclass(frozen=True)
+class _ModuleOf(Question[CompiledModule]):
+    """A HloProto as it is read, the same object for all who ask; by its identity, which it keeps while it is kept."""
+
+    hlo: int
 
 
 @dataclass(frozen=True)
@@ -62,31 +96,27 @@ class Case:
         return donation_key(self.donation), made
 
 
+@dataclass(frozen=True)
 class Job:
     """One comparison to make: a case for one target."""
 
-    def __init__(self, case: Case, target: Target) -> None:
-        self._case, self._target = case, target
-        self._part = _Part(case.subject, _missing(case.subject, case.variants, target, hlo=True), target, None, True)
-        self.steps = len(self._part.donations)
-
-    def run(self, progress: Progress | None, cancel: threading.Event | None) -> Comparison:
-        """Compile what is not compiled yet. What is finished is kept, however the rest ends."""
-        case = self._case
-        fresh = self._part.run(progress, cancel)
-        answer = _comparison(case, {**case.subject.compiled, **fresh}, self._target)
-        case.subject.comparisons[self._target, *case.key] = answer
-        return answer
-
-
-_FINAL = ("ok", "refused", "does not fit")
+    case: Case
+    target: Target
 
 
 def compare(jobs: Sequence[Job], progress: Progress, cancel: threading.Event | None) -> list[Comparison]:
-    """Every comparison, several targets at once; see `Inspection.compare`."""
-    if len(jobs) == 1:
-        return [jobs[0].run(progress, cancel)]
-    return run_together([job.run for job in jobs], sum(job.steps for job in jobs), progress, cancel)
+    """Every comparison, all that is not compiled yet at once; see `Inspection.compare`.
+
+    What is finished is kept, however the rest ends. Ctrl-C ends one comparison early; of several it is raised.
+    """
+    pieces = [piece for job in jobs for piece in _missing(job.case.subject, job.case.variants, job.target, hlo=True)]
+    compiling = _Compiling(pieces, hlo=True)
+    try:
+        compiling.run(progress, cancel)
+    except KeyboardInterrupt:
+        if len(jobs) > 1:
+            raise
+    return [_answer(job, compiling) for job in jobs]
 
 
 def compile_donations(
@@ -99,15 +129,13 @@ def compile_donations(
     timeout: float | None = None,
     hlo: bool = False,
 ) -> None:
-    """Compile these donations of one program at once, split over as many children as there are cores.
+    """Compile these donations of one program, as many at once as there are cores and memory for.
 
     What is finished is kept on the subject, `known` finds it; the rest is not there after `timeout` seconds for all
-    together, or once `cancel` is set. On Ctrl-C it is raised when all have ended. With `hlo` a comparison can use it.
+    together, or once `cancel` is set. On Ctrl-C it is raised when all have ended. With `hlo` a comparison can use it;
+    else what the user's compilation cache has is enough.
     """
-    missing = _missing(subject, donations, target, hlo=hlo)
-    parts = min(workers(), len(missing))
-    jobs = [_Part(subject, dict(list(missing.items())[part::parts]), target, timeout, hlo).run for part in range(parts)]
-    run_together(jobs, len(missing), progress, cancel)
+    _Compiling(_missing(subject, donations, target, hlo=hlo), hlo=hlo, timeout=timeout).run(progress, cancel)
 
 
 def compile_programs(
@@ -117,21 +145,39 @@ def compile_programs(
     progress: Progress,
     cancel: threading.Event | None = None,
 ) -> list[dict[str, Compiled]]:
-    """Compile the donations of several programs for their totals, a child for each program, several at once.
+    """Compile the donations of several programs for their totals, as many at once as there are cores and memory for.
 
     The progress is told under the name that comes with each.
     What is finished is kept on its subject, as by `compile_donations`; what was cancelled says so.
     """
-    parts = [_Part(one, _missing(one, wanted, target, hlo=False), target, None, False) for _, one, wanted in programs]
-    jobs = [_under(name, part) for (name, _, _), part in zip(programs, parts, strict=True)]
-    fresh = run_together(jobs, sum(len(part.donations) for part in parts), progress, cancel)
+    compiling = _Compiling(
+        [
+            dataclasses.replace(piece, label=f"{name}: {piece.label}")
+            for name, subject, wanted in programs
+            for piece in _missing(subject, wanted, target, hlo=False)
+        ],
+        hlo=False,
+    )
+    compiling.run(progress, cancel)
     return [
-        {
-            name: known(subject, donation, target) or made[_compiled_key(target, donation)]
-            for name, donation in wanted.items()
-        }
-        for (_, subject, wanted), made in zip(programs, fresh, strict=True)
+        {name: compiling.answer(subject, _asked(target, donation)) for name, donation in wanted.items()}
+        for _, subject, wanted in programs
     ]
+
+
+def compile_to_run(
+    subject: Subject,
+    donations: Mapping[str, Donation],
+    target: Target,
+    *,
+    each: float,
+    progress: Progress,
+    cancel: threading.Event | None = None,
+) -> dict[str, Compiled]:
+    """Compile donations whose executables are to be run, `each` in so many seconds. Ctrl-C as `compile_donations`."""
+    compiling = _Compiling(_missing(subject, donations, target, hlo=False), hlo=False, each=each)
+    compiling.run(progress, cancel)
+    return {label: compiling.answer(subject, _asked(target, wanted)) for label, wanted in donations.items()}
 
 
 def compile_handed_over(
@@ -146,155 +192,190 @@ def compile_handed_over(
 
     It is no module of the program as the user wrote it: with its results in another order XLA schedules it anew.
     """
-    key = _compiled_key(target, Donation(pairs))
-    if key not in subject.handed_over:
+    question = CompiledAsGenerated(_plain(target), donation_key(Donation(pairs)))
+    pieces: list[_Piece] = []
+    if subject.answers.get(question) is None:
         with subject.lock:
             program = subject.origin.program(handed_over(subject, pairs), target)
-
-        def run(progress: Progress, cancel: threading.Event) -> Compiled:
-            (result,) = compile_variants({"as handed over": program}, progress=progress, cancel=cancel).values()
-            return result
-
-        (result,) = run_together([run], 1, progress, cancel)
-        if result.status not in _FINAL:
-            return result
-        subject.handed_over[key] = result
-    return subject.handed_over[key]
-
-
-def _under(name: str, part: _Part) -> Callable[[Progress, threading.Event], dict[CompiledKey, Compiled]]:
-    def run(progress: Progress, cancel: threading.Event) -> dict[CompiledKey, Compiled]:
-        return part.run(lambda done, steps, label: progress(done, steps, f"{name}: {label}"), cancel)
-
-    return run
-
-
-def _missing(subject: Subject, donations: Mapping[str, Donation], target: Target, *, hlo: bool) -> dict[str, Donation]:
-    """What is not compiled yet, each program once."""
-    return {
-        label: wanted
-        for label, wanted in _distinct(donations).items()
-        if known(subject, wanted, target, hlo=hlo) is None
-    }
-
-
-@dataclass(frozen=True)
-class _Part:
-    """What one child compiles."""
-
-    subject: Subject
-    donations: Mapping[str, Donation]
-    target: Target
-    timeout: float | None
-    hlo: bool
-
-    def run(self, progress: Progress | None, cancel: threading.Event | None) -> dict[CompiledKey, Compiled]:
-        """What came of it; what another compile could not change is kept on the subject."""
-        programs = _programs(self.subject, self.donations, self.target)
-        compiled = compile_variants(programs, progress=progress, cancel=cancel, timeout=self.timeout, hlo=self.hlo)
-        made = {_compiled_key(self.target, self.donations[label]): result for label, result in compiled.items()}
-        kept = self.subject.compiled if self.hlo else self.subject.totals
-        # What ended for another reason than the program may go better the next time.
-        kept.update({key: result for key, result in made.items() if result.status in _FINAL})
-        return made
+        pieces = _not_kept([_Piece("as handed over", subject, question, program)], hlo=False)
+    compiling = _Compiling(pieces, hlo=False)
+    compiling.run(progress, cancel)
+    return compiling.answer(subject, question)
 
 
 def known(subject: Subject, donation: Donation, target: Target, *, hlo: bool = False) -> Compiled | None:
     """What XLA made of a donation, None where it was not asked yet; with `hlo` only as a comparison can use it."""
-    key = _compiled_key(target, donation)
-    return subject.compiled.get(key) or (None if hlo else subject.totals.get(key))
+    found = subject.answers.get(_asked(target, donation))
+    return None if found is None or (hlo and found.cached) else found
 
 
 def kept_comparison(case: Case, target: Target) -> Comparison | None:
     """The comparison of this donation as far as it is compiled; None where it never was."""
-    subject = case.subject
-    found = subject.comparisons.get((target, *case.key))
-    if found is None and all(_compiled_key(target, wanted) in subject.compiled for wanted in case.variants.values()):
-        found = subject.comparisons[target, *case.key] = _comparison(case, subject.compiled, target)
+    found = case.subject.answers.get(ComparisonOf(target, *case.key))
+    compiled = (known(case.subject, wanted, target, hlo=True) for wanted in case.variants.values())
+    if found is None and all(one is not None for one in compiled):
+        return _answer(Job(case, target), _Compiling([], hlo=True))
     return found
 
 
-def measure(
-    case: Case,
-    inputs: str,
-    runs: int,
-    timeout: float,
-    in_kernel: bool,
-    progress: Progress,
-    cancel: threading.Event | None,
-) -> Measurement:
-    """Run every variant anew; see `Inspection.measure`."""
-    if inputs not in INPUTS:
-        raise MeasureError(f"inputs={inputs!r} is neither of {', '.join(map(repr, INPUTS))}")
-    # a NaN fails every comparison
-    numbers = isinstance(cast(object, runs), int) and isinstance(cast(object, timeout), int | float)
-    if not (numbers and runs >= 1 and timeout > 0):
-        raise MeasureError(f"runs={runs!r}, timeout={timeout!r}: at least one run and more than 0 seconds are needed")
-    subject, applied, variants = case.subject, case.applied, case.variants
-    platform = subject.origin.platform
-    if in_kernel and platform == "cpu":
-        raise MeasureError(
-            "in_kernel=True is for a device that this kernel holds; on a CPU a fresh process always runs"
-        )
-    distinct = _distinct(variants)
-    held = None if in_kernel else why_not_beside(platform, _largest(subject))
-    if held is not None:
-        raise MeasureError(held)
-    if in_kernel:
-        # The count of a kernel's device is its highest ever: what takes less goes first, or it would not be seen.
-        distinct = dict(reversed(distinct.items()))
-    values, description = values_of(subject, inputs)
-    measured = measure_variants(
-        _programs(subject, distinct, None),
-        values,
-        runs=runs,
-        timeout=timeout,
-        in_kernel=in_kernel,
-        progress=progress,
-        cancel=cancel,
-    )
-    by_donation = {donation_key(distinct[label]): result for label, result in measured.items()}
-    rows: dict[str, MeasuredVariant] = {}
-    for name in VARIANTS:
-        if name not in variants:
-            rows[name] = MeasuredVariant(name, None, None, None, None, "refused", applied.why_not)
-            continue
-        result = by_donation[donation_key(variants[name])]
-        rows[name] = MeasuredVariant(
-            name, result.peak, result.spread, result.predicted, result.seconds, result.status, result.error
-        )
-    results = [by_donation[donation_key(donated)] for donated in variants.values()]
-    hashes = [result.output_hashes for result in results if result.output_hashes is not None]
-    equal = all(one == hashes[0] for one in hashes) if len(hashes) > 1 else None
-    answer = Measurement(
-        platform, description, runs, rows, equal, _IN_KERNEL if in_kernel else None, subject.signature.devices
-    )
-    subject.measurements[case.key] = answer
-    return answer
+# ---- what is compiled
 
 
-def kept_measurement(case: Case) -> Measurement | None:
-    """The latest measurement of this donation, None where there is none."""
-    return case.subject.measurements.get(case.key)
+@dataclass(frozen=True)
+class _Piece:
+    """One program to compile, and the question that it answers about a subject."""
+
+    label: str
+    subject: Subject
+    question: Question[Compiled]
+    program: Program
+
+    @property
+    def content(self) -> str:
+        return fingerprint(self.program)
 
 
-_IN_KERNEL = "run in this kernel: a peak that was reached before on the device hides a lower one, which is then unknown"
+def _missing(subject: Subject, donations: Mapping[str, Donation], target: Target, *, hlo: bool) -> list[_Piece]:
+    """What is not compiled yet, each program once, under the names of all the variants that it is."""
+    unknown = {
+        label: wanted
+        for label, wanted in distinct(donations).items()
+        if known(subject, wanted, target, hlo=hlo) is None
+    }
+    made = programs(subject, unknown, target)
+    pieces = [_Piece(label, subject, _asked(target, unknown[label]), program) for label, program in made.items()]
+    return _not_kept(pieces, hlo=hlo)
 
 
-def _largest(subject: Subject) -> int | None:
-    """The largest total a device of what is compiled for this machine; None where nothing is."""
-    totals = [result.memory.total for (target, _), result in subject.compiled.items() if target.here and result.memory]
-    return max(totals, default=None)
+def _not_kept(pieces: Sequence[_Piece], *, hlo: bool) -> list[_Piece]:
+    """Those whose content is compiled for nobody yet; the others are answered."""
+    left: list[_Piece] = []
+    for piece in pieces:
+        found = COMPILED.get(CompiledContent(piece.content))
+        if found is None or (hlo and found.cached):
+            left.append(piece)
+        else:
+            piece.subject.answers.put(piece.question, found, found.hlo or b"")
+    return left
 
 
-# ---- variants and their keys
+_FINAL = ("ok", "refused", "does not fit")
 
 
-def _compiled_key(target: Target, donation: Donation) -> CompiledKey:
-    return dataclasses.replace(target, capacity=None), donation_key(donation)
+class _Compiling:
+    """Pieces compiled in as many children as there are cores and memory for; a crash loses one of them.
+
+    With `hlo` every piece is compiled here, and not read from the user's compilation cache. `timeout` is in seconds for
+    all together, `each` for each piece.
+    """
+
+    def __init__(
+        self, pieces: Sequence[_Piece], *, hlo: bool, timeout: float | None = None, each: float | None = None
+    ) -> None:
+        self._pieces, self._hlo, self._timeout, self._each = pieces, hlo, timeout, each
+        self._made: dict[tuple[int, Question[Compiled]], Compiled] = {}
+        self.children, self.why_not_more = compile_memory.at_once([piece.program for piece in pieces])
+
+    def run(self, progress: Progress, cancel: threading.Event | None) -> None:
+        """Compile them. On Ctrl-C it is raised when all have ended; what was finished is kept."""
+        if not self._pieces:
+            return
+        if self.why_not_more is not None:
+            progress(0, len(self._pieces), self.why_not_more)
+        try:
+            self._run(self._parts(), progress, cancel)
+        except KeyboardInterrupt:
+            for key, result in self._made.items():
+                if result.status == "cancelled":
+                    self._made[key] = dataclasses.replace(result, error="Interrupted.")
+            raise
+        lost = [piece for piece in self._pieces if self._status(piece) == "out of memory"]
+        if lost and self.children > 1 and not (cancel is not None and cancel.is_set()):
+            # They were two at a time, or more; each has the memory to itself now.
+            self.children, self.why_not_more = 1, "one after the other: memory ran out"
+            progress(len(self._pieces) - len(lost), len(self._pieces), self.why_not_more)
+            self._run([lost], progress, cancel)
+
+    def how(self, subject: Subject) -> str:
+        """How it was compiled, for one subject."""
+        if not any(piece.subject is subject for piece in self._pieces):
+            return "kept: compiled before"
+        if self.children > 1:
+            return f"compiled in {self.children} processes at once"
+        return "compiled in one process, " + (self.why_not_more or "one after the other")
+
+    def answer(self, subject: Subject, question: Question[Compiled]) -> Compiled:
+        """What came of it, now or before."""
+        made = self._made.get((id(subject), question)) or subject.answers.get(question)
+        return made or Compiled("cancelled", error="Interrupted.")
+
+    def _status(self, piece: _Piece) -> str:
+        return self.answer(piece.subject, piece.question).status
+
+    def _parts(self) -> list[list[_Piece]]:
+        """What one child after the other compiles: for one target the first ones first, else few targets each."""
+        pieces, children = list(self._pieces), self.children
+        if len({piece.program.target for piece in pieces}) == 1:
+            return [pieces[part::children] for part in range(children)]
+        ends = [len(pieces) * part // children for part in range(children + 1)]
+        return [pieces[start:end] for start, end in itertools.pairwise(ends)]
+
+    def _run(self, parts: Sequence[Sequence[_Piece]], progress: Progress, cancel: threading.Event | None) -> None:
+        def job(part: Sequence[_Piece]) -> Callable[[Progress, threading.Event], None]:
+            return lambda told, stop: self._compile(part, told, stop)
+
+        run_together([job(part) for part in parts], sum(map(len, parts)), progress, cancel)
+
+    def _compile(self, part: Sequence[_Piece], progress: Progress, cancel: threading.Event) -> None:
+        names = {piece.label: piece for piece in part}
+        if len(names) < len(part):
+            names = {f"{piece.label} for {piece.program.target.name}": piece for piece in part}
+        rooms = {name: room for name, piece in names.items() if (room := _room(piece.program)) is not None}
+        wanted = {name: piece.program for name, piece in names.items()}
+        with compile_memory.taken(list(wanted.values())):
+            compiled = compile_variants(
+                wanted,
+                progress=progress,
+                cancel=cancel,
+                timeout=self._timeout if self._each is None else self._each * len(part),
+                hlo=True,
+                executables=rooms,
+                read=not self._hlo,
+            )
+        for name, piece in names.items():
+            self._keep(piece, compiled[name], rooms.get(name))
+
+    def _keep(self, piece: _Piece, result: Compiled, room: KeptExecutable | None) -> None:
+        self._made[id(piece.subject), piece.question] = result
+        if result.status not in _FINAL:
+            # What ended for another reason than the program may go better the next time.
+            return
+        hlo, content = result.hlo or b"", piece.content
+        piece.subject.answers.put(piece.question, result, hlo)
+        COMPILED.put(CompiledContent(content), result, hlo)
+        if room:
+            EXECUTABLES.put(ExecutableOf(content), room, room)
 
 
-def _distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
+def _room(program: Program) -> KeptExecutable | None:
+    """A place for its executable, where one can be run here."""
+    if not program.target.here or program.callbacks:
+        return None
+    try:
+        return KeptExecutable()
+    except MachineError:
+        return None
+
+
+def _asked(target: Target, donation: Donation) -> CompiledFor:
+    return CompiledFor(_plain(target), donation_key(donation))
+
+
+def _plain(target: Target) -> Target:
+    return dataclasses.replace(target, capacity=None)
+
+
+def distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
     """Each program once, under the names of all the variants that it is."""
     names: dict[DonationKey, list[str]] = {}
     for name, donation in variants.items():
@@ -302,7 +383,8 @@ def _distinct(variants: Mapping[str, Donation]) -> dict[str, Donation]:
     return {" = ".join(group): variants[group[0]] for group in names.values()}
 
 
-def _programs(subject: Subject, donations: Mapping[str, Donation], target: Target | None) -> dict[str, Program]:
+def programs(subject: Subject, donations: Mapping[str, Donation], target: Target | None) -> dict[str, Program]:
+    """The module with each donation, as a child takes it."""
     with subject.lock:
         return {
             label: subject.origin.program(with_donation(subject.origin.module, wanted), target)
@@ -310,25 +392,37 @@ def _programs(subject: Subject, donations: Mapping[str, Donation], target: Targe
         }
 
 
-def _module(subject: Subject, key: CompiledKey, result: Compiled) -> CompiledModule | None:
+# ---- the answer
+
+
+def _answer(job: Job, compiling: _Compiling) -> Comparison:
+    case, subject = job.case, job.case.subject
+    compiled = {name: compiling.answer(subject, _asked(job.target, wanted)) for name, wanted in case.variants.items()}
+    answer = dataclasses.replace(_comparison(case, compiled, job.target), how=compiling.how(subject))
+    hlos = [result.hlo for result in compiled.values() if result.hlo is not None]
+    subject.answers.put(ComparisonOf(job.target, *case.key), answer, *hlos)
+    return answer
+
+
+def _module(subject: Subject, result: Compiled) -> CompiledModule | None:
     """The module of one answer, the same object for all who ask."""
     if result.hlo is None:
         return None
-    known = subject.modules.get(key)
-    if known is None or known.hlo is not result.hlo:
-        known = subject.modules[key] = CompiledModule(result.hlo, subject.signature, result.memory)
-    return known
+    found = COMPILED.get(_ModuleOf(id(result.hlo)))
+    if found is None or found.hlo is not result.hlo or found.signature != subject.signature:
+        found = CompiledModule(result.hlo, subject.signature, result.memory)
+        COMPILED.put(_ModuleOf(id(result.hlo)), found, result.hlo)
+    return found
 
 
-def _comparison(case: Case, compiled: Mapping[CompiledKey, Compiled], target: Target) -> Comparison:
-    subject, applied, variants = case.subject, case.applied, case.variants
+def _comparison(case: Case, compiled: Mapping[str, Compiled], target: Target) -> Comparison:
+    subject, applied = case.subject, case.applied
     rows: dict[str, Variant] = {}
     for name in VARIANTS:
-        if name not in variants:
+        if name not in compiled:
             rows[name] = Variant(name, None, {}, None, "refused", applied.why_not)
             continue
-        wanted = variants[name]
-        result = compiled[_compiled_key(target, wanted)]
+        result, wanted = compiled[name], case.variants[name]
         missing = (
             tuple(
                 (subject.leaf_of_argument.get(argument, argument), subject.leaf_of_result.get(place, place))
@@ -352,17 +446,6 @@ def _comparison(case: Case, compiled: Mapping[CompiledKey, Compiled], target: Ta
             result.error,
             missing,
             target.capacity or result.capacity,
-            _module(subject, _compiled_key(target, wanted), result),
+            _module(subject, result),
         )
     return Comparison(target.name, applied.pipeline, rows, target.here, (case.arguments, case.results))
-
-
-def values_of(subject: Subject, inputs: str) -> tuple[Sequence[Any] | None, str]:
-    """One entry for each argument of the entry function, None where it is to be generated; and what to say of it."""
-    if inputs == "generated":
-        return None, "generated"
-    values = subject.origin.values()
-    real = sum(value is not None for value in values)
-    if real == len(values):
-        return values, "real"
-    return values, f"{real} of {len(values)} real, the others generated" if real else "generated"
