@@ -20,6 +20,7 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
+import bench_compile  # noqa: E402
 import donation_inspector as di  # noqa: E402
 from donation_inspector.ir.dialect import make_context  # noqa: E402
 from donation_inspector.ir.importer import import_module  # noqa: E402
@@ -160,6 +161,7 @@ def main() -> None:
     print(f"growth from {LAYERS[0]} to {LAYERS[-1]} layers ({LAYERS[-1] // LAYERS[0]}x): {growth}")
     print("promised at 24 layers: import/trace at most 0.50, parse/import at least 15x, toggle/parse at most 5 %")
     show_dispatch()
+    bench_compile.show(train_step, example(4, WIDTH))
 
 
 if __name__ == "__main__":

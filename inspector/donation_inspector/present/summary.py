@@ -23,7 +23,8 @@ is asked, and what is unknown is null. Keys of `summary`:
                         length, instruction, op_name, phase, source, classes (bytes by role), fragmentation, padding,
                         constants, contributors (role, nbytes, path, op_name, source), most bytes first
     measurement         target, inputs, runs, devices, outputs_equal, limits, variants (peak, spread: smallest and
-                        largest, predicted, seconds, status, error), all devices together; null where nothing ran
+                        largest, predicted, seconds, status, error, executable), all devices together; null where
+                        nothing ran
     verified            the user's own call: path, nbytes, outcome, result, reason of each donated argument; null where
                         none was made
     recommendation      target, here, name, pairs, donated (paths), total, handed_over, baselines (none, jax),
