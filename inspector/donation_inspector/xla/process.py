@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from resource import RLIM_INFINITY, RLIMIT_AS, getrlimit
 from typing import IO

@@ -21,9 +21,9 @@ _TO_START = 1 << 30
 
 def main(worker: str, job_fd: int, events_fd: int) -> None:
     """Have the module `worker` do the job in the file `job_fd` and write its events to the pipe `events_fd`."""
-    # before all that takes time to import
     # a parent may have it ignored, which children inherit
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    # before all that takes time to import
     threading.Thread(target=_die_with_parent, daemon=True).start()
     memory.prefer_as_victim()
     memory.demand_address_space(_TO_START)
