@@ -13,7 +13,7 @@ from xdsl.printer import Printer
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 
 from donation_inspector.common.signature import Donation
-from donation_inspector.ir import native
+from donation_inspector.ir.context import make_context
 from donation_inspector.ir.entry import argument_attributes, entry_function, read_donation
 from donation_inspector.ir.exporter import Materializations
 from donation_inspector.ir.importer import Imported
@@ -39,7 +39,7 @@ def run(imported: Imported, donation: Donation) -> tuple[ir.Module, Donation, Ma
     printed = stream.getvalue()
     for handle, constant in imported.constants.items():
         printed = printed.replace(f"dense_resource<{handle}> : {constant.type}", str(constant))
-    return ir.Module.parse(printed, context=native.make_context()), read_donation(function), materializations
+    return ir.Module.parse(printed, context=make_context()), read_donation(function), materializations
 
 
 def _donate(function: FuncOp, donation: Donation) -> None:

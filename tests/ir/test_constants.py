@@ -13,9 +13,9 @@ from jaxlib.mlir import ir
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, DenseResourceAttr, TensorType, f32
 from xdsl.ir import Attribute
 
-from donation_inspector.ir import native
 from donation_inspector.ir.bridge import constants
 from donation_inspector.ir.bridge.constants import LARGEST_INLINE
+from donation_inspector.ir.context import make_context
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.importer import Imported, import_module
 
@@ -52,7 +52,7 @@ _TYPES: dict[str, tuple[str, Any]] = {
     "complex<f64>": ("complex128", np.complex128),
 }
 _BITS = {"i2": 2, "i4": 4, "ui4": 4, "f6E2M3FN": 6, "f6E3M2FN": 6, "f4E2M1FN": 4}
-_CONTEXT = native.make_context()
+_CONTEXT = make_context()
 
 
 def _bits(draw: st.DrawFn, name: str, count: int) -> Any:

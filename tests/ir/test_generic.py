@@ -16,7 +16,8 @@ from xdsl.dialects.func import Func
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from donation_inspector.ir import generic, location, native, opaque, resources, source
+from donation_inspector.ir import generic, location, opaque, resources, source
+from donation_inspector.ir.context import make_context
 from donation_inspector.ir.importer import import_module
 from ir.programs import GPT, PARSEABLE, PROGRAMS, module, text
 from ir.shell import as_a_new_process, xdsl_opt, xdsl_opt_from_the_shell
@@ -125,7 +126,7 @@ def test_the_forms_of_constants() -> None:
     assert "dense<[true, false]> : tensor<2xi1>" in written
     assert "dense_resource<constant_0> : tensor<f32>" in written
     # without the inspector, MLIR reads the bytes that JAX lowered
-    plain = ir.Module.parse(written, context=native.make_context())
+    plain = ir.Module.parse(written, context=make_context())
     assert plain.operation.verify()
     assert resources.blobs(text(plain)) == {"constant_0": np.float32(-np.inf).tobytes()}
 
@@ -156,7 +157,7 @@ def test_resources_that_came_as_such_keep_their_bytes() -> None:
         }
         {-# dialect_resources: { builtin: { constant_0: "0x040000000000803F00000040" } } #-}
         """,
-        context=native.make_context(),
+        context=make_context(),
     )
     imported = import_module(original)
     read = text(source.parse(through_xdsl(generic.text(imported, imported.module))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from donation_inspector.common.progress import Progress
 from donation_inspector.common.signature import Donation
 from donation_inspector.errors import IRError, PassError
 from donation_inspector.ir.importer import Imported
+from donation_inspector.machine import system
 from donation_inspector.xla.process import child
 from donation_inspector.xla.program import Program
 from donation_inspector.xla.reference import Reference, evaluated
@@ -160,7 +160,7 @@ class _Variants:
         job = RunJob(llvm, tuple(arguments), tuple(results), donated, reference.descriptor)
         answer: Ran | tuple[Status, str] = ("crashed", "It ended without an answer.")
         deadline = time.monotonic() + self.timeout
-        with child(job, _environment(), inherit=[reference.descriptor], worker=_WORKER) as running:
+        with child(job, system.own_environment(), inherit=[reference.descriptor], worker=_WORKER) as running:
             for event in cast(Iterator[object], running.events(cancel=self.cancel, deadline=deadline)):
                 if isinstance(event, Ran):
                     answer = event
@@ -179,7 +179,3 @@ def _by_argument(places: Sequence[int | None]) -> dict[int, tuple[int, ...]]:
         if argument is not None:
             reused[argument] = (*reused.get(argument, ()), result)
     return reused
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MALLOC_"))}

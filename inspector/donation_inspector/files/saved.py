@@ -24,7 +24,7 @@ from donation_inspector.files import archive, consistent, saved_format
 from donation_inspector.files.saved_format import FORMAT, FORMATS, Pairs, SavedCompiled, SavedDecision, State
 from donation_inspector.frameworks.resizing import FIXED
 from donation_inspector.frameworks.ways import Way
-from donation_inspector.ir import source
+from donation_inspector.ir import foreign, source
 from donation_inspector.passes.harmless import is_harmless
 from donation_inspector.passes.hazards import UPSTREAM
 from donation_inspector.program.subject import DonationKey, Subject, donation_key
@@ -297,7 +297,7 @@ def _held(path: str | pathlib.Path, parts: Mapping[str, bytes]) -> tuple[Any, li
             raise _damaged(path, f"{name}: {why}")
         hlos.append(parts[name])
     try:
-        return source.parse(parts[_MODULE]), hlos
+        return foreign.parse(parts[_MODULE]), hlos
     except IRError as error:
         raise _damaged(path, f"{_MODULE}: {error}") from None
 

@@ -19,8 +19,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 
+from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import reading
-from donation_inspector.ir.bridge.attributes import AttributesToXdsl
+from donation_inspector.ir.bridge.attributes import AttributesToXdsl, Depth
 from donation_inspector.ir.bridge.locations import LocationsToXdsl
 from donation_inspector.ir.dialect import make_context, operation_class
 
@@ -50,7 +51,10 @@ def import_module(module: ir.Module) -> Imported:
     context = make_context()
     with module.context, ir.Location.unknown(), _no_cyclic_gc():
         walker = _Importer(context)
-        imported = walker.operation(module.operation, {})
+        try:
+            imported = walker.operation(module.operation, {})
+        except RecursionError:
+            raise IRError("This module has locations nested more deeply than Python reads them.") from None
         walker.resolve_forward_references()
     assert isinstance(imported, ModuleOp)
     return Imported(imported, walker.attributes.constants, module, context, walker.attributes, walker.locations)
@@ -72,6 +76,7 @@ class _Importer:
     def __init__(self, context: Context) -> None:
         self.attributes = AttributesToXdsl(context)
         self.locations = LocationsToXdsl()
+        self._depth = Depth("regions")
         self._context = context
         self._values: dict[ir.Value, SSAValue] = {}
         self._classes: dict[str, tuple[type[Operation], StringAttr | None]] = {}
@@ -127,10 +132,11 @@ class _Importer:
     def _region(self, region: ir.Region) -> Region:
         blocks = {block: self._block(block) for block in region.blocks}
         targets = blocks if len(blocks) > 1 else {}
-        for theirs, mine in blocks.items():
-            for operation in theirs.operations:
-                # some views of an operation override .name
-                mine.add_op(self.operation(operation.operation, targets))
+        with self._depth:
+            for theirs, mine in blocks.items():
+                for operation in theirs.operations:
+                    # some views of an operation override .name
+                    mine.add_op(self.operation(operation.operation, targets))
         return Region(list(blocks.values()))
 
     def _block(self, block: ir.Block) -> Block:

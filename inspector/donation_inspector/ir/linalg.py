@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from donation_inspector.errors import IRError
 from donation_inspector.ir import native, source
 from donation_inspector.ir.bridge import reading
+from donation_inspector.ir.context import make_context
 from donation_inspector.ir.exporter import to_jaxlib
 from donation_inspector.ir.importer import Imported
 
@@ -117,7 +118,7 @@ def _strip_shardings(module: ir.Module) -> None:
 def _context() -> ir.Context:
     """With the dialects that linalg goes with: a pass that makes them loads them, no public name does."""
     _register()
-    context = native.make_context()
+    context = make_context()
     with context, ir.Location.unknown():
         _run(ir.Module.create(), "stablehlo-legalize-to-linalg")
     return context

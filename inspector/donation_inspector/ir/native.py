@@ -1,4 +1,4 @@
-"""What the other files need of a jaxlib module: a context with JAX's dialects, the entry function, a clone."""
+"""What the other files need of a jaxlib module: the entry function, a clone."""
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingTypeArgument=false, reportMissingTypeStubs=false
@@ -9,27 +9,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _jax_mlir_ext
-from jaxlib.mlir.dialects import chlo, mhlo, mpmd, sdy, stablehlo
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.entry import choose_entry
-
-
-def make_context() -> ir.Context:
-    """An MLIR context of our own with every dialect that JAX registers; dialects it doesn't know stay opaque."""
-    registry = ir.DialectRegistry()
-    # no public name registers the upstream dialects, and importing jax for it is not for this layer
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    for dialect in (sdy, mpmd, chlo, stablehlo):
-        cast(Any, dialect).register_dialect(context)
-    cast(Any, mhlo).register_mhlo_dialect(context)
-    context.allow_unregistered_dialects = True
-    return context
 
 
 def clone(module: ir.Module) -> ir.Module:

@@ -11,14 +11,10 @@ import re
 from typing import Any, cast
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import stablehlo
 
 from donation_inspector.errors import IRError
-from donation_inspector.ir import native, printed
+from donation_inspector.ir import context, printed
 
-_BYTECODE = b"ML\xefR"
-_PORTABLE = b"StableHLO_v"
-_PRODUCER = slice(0, 64)
 _LONGEST_LINE = 160
 _NOISE = ("see current operation", "Available dialects")
 _PLACE = re.compile(r'^loc\("[^"]*":(\d+):(\d+)')
@@ -27,32 +23,43 @@ _PLACE = re.compile(r'^loc\("[^"]*":(\d+):(\d+)')
 def parse(data: bytes | str) -> ir.Module:
     """The module in a context of our own; jax is not imported, dialects that it doesn't know are kept as they are.
 
-    `data` is MLIR text, MLIR bytecode or a portable StableHLO artifact.
+    `data` is MLIR text, MLIR bytecode or a portable StableHLO artifact, of this process's own making: what others
+    made goes through `foreign.parse`, since jaxlib's parser ends the process on some of it.
 
     Raises:
       IRError: empty input, neither text nor bytecode, or text that does not parse or verify, with its line.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    return read(readable(data))
+
+
+def readable(data: bytes | str) -> bytes | str:
+    """What jaxlib's MLIR is to read of it: bytecode as it is, text in jaxlib's words. Raises IRError."""
+    raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
     if not raw.strip():
         raise IRError("The input is empty. Give MLIR text or bytecode, such as jax.jit(f).lower(...).as_text() gives.")
-    context = native.make_context()
-    if raw.startswith(_BYTECODE):
-        return _parse_bytecode(raw, context)
+    if raw.startswith(context.BYTECODE):
+        return raw
     try:
-        text = raw.decode()
+        return printed.for_jaxlib(raw.decode())
     except UnicodeDecodeError as error:
         raise IRError(
             f"This is not MLIR text or bytecode: byte {error.start} is no UTF-8, and bytecode starts with 'MLïR'. Give "
             "MLIR text or bytecode, such as jax.jit(f).lower(...).as_text() gives."
         ) from None
-    text = printed.for_jaxlib(text)
+
+
+def read(given: bytes | str) -> ir.Module:
+    """The module in what `readable` gave. Raises IRError as `parse`."""
+    made = context.make_context()
+    if isinstance(given, bytes):
+        return _read_bytecode(given, made)
     try:
-        return ir.Module.parse(text, context=context)
+        return context.read(given, made)
     except ir.MLIRError as error:
-        raise IRError(_explain(error, text)) from None
+        raise IRError(_explain(error, given)) from None
 
 
-def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
+def _read_bytecode(data: bytes, made: ir.Context) -> ir.Module:
     said: list[str] = []
 
     def keep(diagnostic: ir.Diagnostic) -> bool:
@@ -60,11 +67,9 @@ def _parse_bytecode(data: bytes, context: ir.Context) -> ir.Module:
         return True
 
     # what reads portable artifacts would write to stderr otherwise
-    handler: Any = context.attach_diagnostic_handler(keep)
+    handler: Any = made.attach_diagnostic_handler(keep)
     try:
-        if _PORTABLE in data[_PRODUCER]:
-            return cast(Any, stablehlo).deserialize_portable_artifact(context, data)
-        return ir.Module.parse(data, context=context)
+        return context.read(data, made)
     except (ir.MLIRError, ValueError, RuntimeError) as error:
         raise IRError(
             f"This MLIR bytecode cannot be read: {'; '.join(said) or error}. It may be cut short, or newer than the "

@@ -121,6 +121,11 @@ def start_python(code: str, *words: str, env: Mapping[str, str], **options: Any)
     return start([sys.executable, "-P", "-W", "ignore", "-c", code, *words], env=dict(env), **options)
 
 
+def own_environment() -> dict[str, str]:
+    """This process's, less what steers another Python or malloc."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MALLOC_"))}
+
+
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """A child process in a process group of its own, which Ctrl-C does not reach. Raises MachineError."""
     with asked_for(f"A child process ({os.path.basename(command[0])})"):

@@ -20,7 +20,7 @@ from donation_inspector.errors import IRError
 from donation_inspector.frameworks import step
 from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
 from donation_inspector.frameworks.ways import Way, way_of
-from donation_inspector.ir import entry, source
+from donation_inspector.ir import entry, foreign
 from donation_inspector.ir.importer import import_module
 from donation_inspector.program import reading
 from donation_inspector.xla import lowering, modules, notes
@@ -152,7 +152,7 @@ class FromFile:
     def __init__(self, given: str | bytes | pathlib.Path) -> None:
         """Parse it. Raises IRError."""
         data, self.name = _read(given)
-        self.module: Any = source.parse(data)
+        self.module: Any = foreign.parse(data)
         func = entry.entry_function(import_module(self.module).module)
         self.signature: Signature = entry.read_signature(func)
         self._written = entry.read_donation(func)

@@ -43,6 +43,25 @@ _RESOURCE = re.compile(r"dense_resource<([\w.$-]+)> : (.*)", re.DOTALL)
 _CONSTANT = "jaxlib_constant_{}"
 
 
+class Depth:
+    """How deep the walk is in what is nested; more levels than xDSL's own recursion takes are refused."""
+
+    DEEPEST = 100
+
+    def __init__(self, what: str) -> None:
+        self._what, self._levels = what, 0
+
+    def __enter__(self) -> None:
+        self._levels += 1
+        if self._levels > self.DEEPEST:
+            raise IRError(
+                f"This module has {self._what} nested more than {self.DEEPEST} times: deeper than xDSL reads."
+            )
+
+    def __exit__(self, *_: object) -> None:
+        self._levels -= 1
+
+
 class AttributesToXdsl:
     """Types and attributes of one jaxlib module as xDSL's. The module's MLIR context must be the current one.
 
@@ -53,18 +72,21 @@ class AttributesToXdsl:
         self.types: dict[ir.Type, Attribute] = {}
         self.attributes: dict[ir.Attribute, Attribute] = {}
         self.constants: dict[str, ir.Attribute] = {}
+        self.depth = Depth("types or attributes")
         self._context = context
 
     def type(self, type: ir.Type) -> Attribute:
         known = self.types.get(type)
         if known is None:
-            known = self.types[type] = self._type(type)
+            with self.depth:
+                known = self.types[type] = self._type(type)
         return known
 
     def attribute(self, attribute: ir.Attribute) -> Attribute:
         known = self.attributes.get(attribute)
         if known is None:
-            known = self.attributes[attribute] = self._attribute(attribute)
+            with self.depth:
+                known = self.attributes[attribute] = self._attribute(attribute)
         return known
 
     def _type(self, type: ir.Type) -> Attribute:
