@@ -3,17 +3,21 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# One suite at a time; within the two long ones, as many files at once as there are cores. What they measure is the memory
-# of processes of their own, which that does not change.
-.NOTPARALLEL:
 .DELETE_ON_ERROR:
+# The two long suites take every core, as many files at once as there are; what else there is takes one at a time, so that
+# two of those run side by side. What they measure is the memory of processes of their own, which that does not change.
+ifndef TWO
+.NOTPARALLEL:
+endif
 
 VENV := .venv
 OLDEST := .venv-oldest
 CUDA := .venv-cuda
 STATIC := inspector/donation_inspector/static
 PIP := -m pip install --quiet --disable-pip-version-check --no-input
-FILES_AT_ONCE := -n auto --dist loadfile --max-worker-restart 0
+SIDE_BY_SIDE := $(MAKE) --no-print-directory TWO=1 -j2 --output-sync=target
+# The order is that of the folders: a file of few tests that take long would be last if the number of tests decided.
+FILES_AT_ONCE := -n logical --dist loadfile --no-loadscope-reorder --max-worker-restart 0 -p no:nbval
 BUILD_BACKEND := hatchling editables
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -34,7 +38,11 @@ ifneq ($(LAB),0)
 endif
 
 .PHONY: test
-test: lint test-bundle test-frontend test-core test-oldest test-cuda test-notebooks test-browser ## set up everything, then every test
+test: ## set up everything, then every test
+	@$(SIDE_BY_SIDE) setup
+	@$(MAKE) --no-print-directory test-bundle
+	@$(SIDE_BY_SIDE) test-browser lint test-notebooks test-cuda test-frontend
+	@$(MAKE) --no-print-directory test-core test-oldest
 
 .PHONY: bench
 bench: $(VENV)/.done-dev ## from trace to toggle: the ratios and their growth; what a call of di.jit takes
@@ -85,7 +93,7 @@ test-exhaustive: $(VENV)/.done-dev ## the rest of the long sweeps of which `make
 .PHONY: test-oldest
 test-oldest: $(OLDEST)/.done ## the core tests against the oldest jax and xdsl declared
 	@scripts/mlir.sh
-	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest $(FILES_AT_ONCE) -o cache_dir=$(OLDEST)/.pytest_cache $(CORE_TESTS) --ignore=tests/xla/hlo --ignore=tests/xla/targets --ignore=tests/inspection/test_targets.py $(ARGS)
+	JAX_PLATFORMS=cpu $(OLDEST)/bin/python -m pytest $(FILES_AT_ONCE) -o cache_dir=$(OLDEST)/.pytest_cache $(OF_VERSIONS) --ignore=tests/xla/hlo --ignore=tests/xla/targets $(ARGS)
 
 .PHONY: test-cuda
 test-cuda: $(VENV)/.done-dev $(CUDA)/.done ## programs for GPUs that are not here, by the compiler in jax's CUDA plugin
@@ -100,10 +108,12 @@ test-notebooks: $(VENV)/.done-dev ## nbval: the tutorials give the outputs they 
 test-browser: $(VENV)/.done-dev ## the widget in a real JupyterLab and Notebook 7
 	chromium="$$(scripts/chromium.sh)"; CHROMIUM="$$chromium" JAX_PLATFORMS=cpu python -m pytest tests/browser $(ARGS)
 
-# What stands on JAX or xDSL; the rest cannot tell one version from the other. tests/xla/hlo is held to the live ranges
-# that XLA itself writes, which the oldest jaxlib does not; what needs the compilers of other platforms is left out, since
-# a second libtpu would be another 600 MB.
-CORE_TESTS := $(wildcard tests/ir tests/analysis tests/donating tests/passes tests/filecheck tests/xla tests/frameworks tests/inspection tests/bufferized)
+# What stands on JAX or xDSL; the rest cannot tell one version from the other. Of tests/inspection that is what takes over
+# JAX's own calls, looks at its arrays, lowers the cases and has a child compile them. tests/xla/hlo is held to the live
+# ranges that XLA itself writes, which the oldest jaxlib does not; what needs the compilers of other platforms is left out,
+# since a second libtpu would be another 600 MB.
+OF_VERSIONS := $(addprefix tests/,ir analysis donating passes filecheck xla frameworks bufferized) \
+	$(patsubst %,tests/inspection/test_%.py,cases compiling inspection outside verifying watching)
 
 # ---- set-up: a stamp is written last, so that an interrupted step is taken again
 
@@ -139,6 +149,11 @@ $(CUDA)/.done: $(VENV)/.done-venv constraints-cuda.txt
 $(VENV)/.done-node: $(VENV)/.done-venv scripts/node.sh
 	@scripts/node.sh
 	@touch $@
+
+# Where there is no Node.js it is installed into the same environment, by one pip at a time.
+ifdef TWO
+$(VENV)/.done-node: $(VENV)/.done-dev
+endif
 
 widgets/node_modules/.done: $(VENV)/.done-node widgets/package.json widgets/package-lock.json
 	@echo "installing the front end's tools into widgets/node_modules"
