@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import sys
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,9 @@ from shell_programs import SWAP, TRAIN
 
 def test_a_function_is_inspected_as_in_python(train: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", f"{train}:step", "--args", f"{train}:make_args"]) == 0
-    module = sys.modules[train]
-    assert capsys.readouterr().out == di.inspect(module.step, *module.make_args()).report() + "\n"
+    scope: dict[str, Any] = {**vars(sys.modules[train]), "di": di}
+    exec("report = di.inspect(step, *make_args()).report()", scope)
+    assert capsys.readouterr().out == scope["report"] + "\n"
 
 
 @pytest.mark.parametrize("named", ["{train}:trainer.step", "{train}.py:trainer.step", "./{train}.py:trainer.step"])

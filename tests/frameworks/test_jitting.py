@@ -14,6 +14,7 @@ from flax import nnx
 
 import donation_inspector as di
 from donation_inspector.capture.opening import inspect
+from donation_inspector.frameworks.call_site import CallSite
 from donation_inspector.frameworks.jitting import line_that_donates
 from donation_inspector.frameworks.ways import way_of
 
@@ -47,7 +48,7 @@ class Scale:
 def rewritten(fn: Any, *names: str, alone: bool = False) -> Any:
     """What `fn` is once the suggested line has run."""
     scope = {fn.__name__: fn, "jax": jax, "nnx": nnx}
-    exec(line_that_donates(way_of(fn), names, alone=alone) or "", scope)
+    exec(line_that_donates(way_of(fn, CallSite(scope)), names, alone=alone) or "", scope)
     return scope[fn.__name__]
 
 
@@ -76,7 +77,7 @@ def test_an_nnx_step_stays_an_nnx_step(step: Any, static: tuple[int, ...]) -> No
     model, expected = nnx.Linear(4, 4, rngs=nnx.Rngs(0)), nnx.Linear(4, 4, rngs=nnx.Rngs(0))
     suggested = inspect(step, model, X, *static).line_that_donates(["model"])
     assert suggested is not None
-    assert suggested.startswith("shift = nnx.jit(shift, ")
+    assert suggested.startswith("shift = step = nnx.jit(shift, ")
     rewritten(step, "model")(model, X, *static)
     shift(expected, X, *static)
     assert jnp.array_equal(model.kernel[...], expected.kernel[...])
@@ -186,7 +187,7 @@ plain = fn
         ("short", 'short = jax.jit(short, donate_argnames=("p",))'),
         ("kept", 'kept = jax.jit(kept, donate_argnames=("p",))'),
         ("decorated", 'decorated = jax.jit(decorated, donate_argnames=("p",))'),
-        ("also", 'decorated = jax.jit(decorated, donate_argnames=("p",))'),
+        ("also", 'also = jax.jit(also, donate_argnames=("p",))'),
         ("fn", 'fn = jax.jit(fn, donate_argnames=("p",))'),
     ],
 )
@@ -194,7 +195,7 @@ def test_the_line_has_the_variable_that_the_function_is_in(variable: str, line: 
     scope: dict[str, Any] = {}
     exec(MODULE, scope)
     fn, given = scope[variable], jnp.copy(X)
-    assert line_that_donates(way_of(fn), ["p"], alone=False) == line
+    assert line_that_donates(way_of(fn, CallSite(scope, written=variable)), ["p"], alone=False) == line
     exec(line, scope)
     scope[line.split(" ")[0]](given, X)
     assert given.is_deleted()

@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import donation_inspector as di
 from donation_inspector.advice.donation_code import code_for
+from donation_inspector.frameworks.call_site import CallSite
 from donation_inspector.program.origins import FromFunction
 from donation_inspector.program.subject import Subject
 
@@ -38,8 +39,15 @@ def tree() -> Tree:
 TREES = (tree(), tree(), tree(), tree())
 
 
-def code(fn: Any, pairs: dict[int, int], *args: Any, donated: frozenset[int] | None = None) -> str:
-    subject = Subject(FromFunction(fn, args, {}))
+def code(
+    fn: Any,
+    pairs: dict[int, int],
+    *args: Any,
+    donated: frozenset[int] | None = None,
+    site: CallSite | None = None,
+) -> str:
+    there = CallSite({getattr(fn, "__name__", "step"): fn}) if site is None else site
+    subject = Subject(FromFunction(fn, args, {}, there))
     return code_for(subject, frozenset(pairs) if donated is None else donated, pairs)
 
 
@@ -147,7 +155,8 @@ def test_a_method_is_told_what_to_stand_above_its_def(pairs: dict[int, int], jit
     class Own(Trainer):
         step = jax.jit(Trainer.step, static_argnums=0) if jitted else Trainer.step
 
-    text = code(Own().step, pairs, *TREES)
+    site = CallSite()  # one that is nowhere to be assigned to
+    text = code(Own().step, pairs, *TREES, site=site)
     assert "Own.step is a method, which no assignment replaces" in text
     assert all(line.startswith("#") for line in text.splitlines())
     decorator = re.findall(r"^#     @(.*)$", text, re.MULTILINE)[-1]
@@ -258,10 +267,11 @@ def test_nnx_cannot_leave_out_a_part_of_an_argument() -> None:
 
 
 def test_a_file_has_no_call_and_a_saved_function_still_has_its_own(tmp_path: Any) -> None:
-    inspection = di.inspect(jax.jit(adam), *TREES)
-    inspection.save(tmp_path / "adam.di")
+    jitted = jax.jit(adam)
+    subject = Subject(FromFunction(jitted, TREES, {}, CallSite({"adam": jitted})))
+    di.Inspection(subject).save(tmp_path / "adam.di")
     loaded = di.load(tmp_path / "adam.di")
-    expected = code(jax.jit(adam), NATURAL, *TREES)
+    expected = code(jitted, NATURAL, *TREES)
     assert code_for(loaded._subject, frozenset(NATURAL), NATURAL) == expected
     text = code_for(di.inspect_ir(jax.jit(adam).lower(*TREES).as_text())._subject, frozenset(NATURAL), NATURAL)
     assert text.startswith("# A file has no call to rewrite")

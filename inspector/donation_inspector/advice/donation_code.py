@@ -202,6 +202,8 @@ class _Code:
             first = {way.positional[0]}
         ahead = frozenset(leaf for whole in self.subject.wholes if whole.name in first for leaf in whole.leaves)
         line = f'{way.name} = eqx.filter_jit({way.name}, donate="{{}}")'
+        if not way.name:
+            line = '# Where it is made: eqx.filter_jit(…, donate="{}")'
         words = {"all": everything, "all-except-first": everything - ahead, "none": frozenset[int]()}
         for word, leaves in words.items():
             if self._are(self._decided(leaves)):
@@ -262,7 +264,7 @@ def _placed(way: Way, call: str, more: str) -> list[str]:
             f"# The jit of {way.name} has options that another one around it would not have. Write it with",
             *_commented(_joined(call if call == "di.jit" else "", more) or "nothing donated"),
         ]
-    return [f"{way.name} = {call}({_joined(way.function, way.static, more)})"]
+    return [f"{way.assigned} = {call}({_joined(way.function, way.static, more)})"]
 
 
 def _joined(*parts: str) -> str:

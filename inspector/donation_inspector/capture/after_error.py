@@ -22,10 +22,11 @@ import jax
 from donation_inspector.capture import earlier_calls, expressions
 from donation_inspector.capture.earlier_calls import Source
 from donation_inspector.capture.expressions import NotReadable
-from donation_inspector.capture.opening import inspect
+from donation_inspector.capture.opening import inspect_at
 from donation_inspector.common.user_code import is_user_code
 from donation_inspector.errors import DonationInspectorError, TraceError
-from donation_inspector.frameworks import donates, naming, shapes, wrappers
+from donation_inspector.frameworks import call_site, donates, naming, shapes, wrappers
+from donation_inspector.frameworks.call_site import NOWHERE, CallSite
 from donation_inspector.inspection import Inspection
 from donation_inspector.xla import traceback_frames
 from donation_inspector.xla.explain import essence, shown
@@ -49,10 +50,11 @@ class Recovered:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     told: str = ""
+    site: CallSite = NOWHERE
 
     def inspect(self) -> Inspection:
         """As `di.inspect` with the call. Raises TraceError."""
-        return inspect(self.function, *self.args, **self.kwargs)
+        return inspect_at(self.site, self.function, self.args, self.kwargs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,7 @@ class _Found:
     kwargs: Mapping[str, Any]
     frame: Frame | None
     node: ast.Call | None
+    site: CallSite
 
 
 def last_error() -> BaseException | None:
@@ -142,7 +145,8 @@ def _by_frame(frames: Sequence[Frame], sources: _Sources) -> _Found | None:
         above = [one for one in frames[:number] if is_user_code(one.file)]
         maker = above[-1] if above else None
         node = None if maker is None else _jitted_call(maker, sources)
-        return _Found(call.function, tuple(call.args), call.kwargs, maker, node)
+        site = NOWHERE if maker is None else call_site.in_frame(maker.frame, node and node.func)
+        return _Found(call.function, tuple(call.args), call.kwargs, maker, node, site)
     return None
 
 
@@ -173,7 +177,9 @@ def _read(node: ast.Call, source: Source, frame: Frame | None) -> _Found:
     """A call with what its code stands for now. Raises NotReadable."""
     function = expressions.read(node.func, source.scope)
     args = tuple(expressions.items(node.args, source.scope))
-    return _Found(function, args, expressions.keywords(node.keywords, source.scope), frame, node)
+    written = call_site.written(node.func)
+    site = CallSite(source.scope, written=written) if frame is None else call_site.in_frame(frame.frame, node.func)
+    return _Found(function, args, expressions.keywords(node.keywords, source.scope), frame, node, site)
 
 
 def _jitted_call(frame: Frame, sources: _Sources) -> ast.Call | None:
@@ -231,7 +237,7 @@ def _with_shapes(found: _Found, told: Sequence[str]) -> Recovered:
     args, kwargs = shapes.map_arrays(
         lambda one: shapes.shape_of(one) if shapes.is_deleted(one) else one, (found.args, dict(found.kwargs))
     )
-    return Recovered(found.function, args, kwargs, "\n".join(told))
+    return Recovered(found.function, args, kwargs, "\n".join(told), found.site)
 
 
 def _by_deleted(error: BaseException, sources: _Sources) -> Recovered:

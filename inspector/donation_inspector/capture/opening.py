@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 from donation_inspector.capture import earlier_calls
 from donation_inspector.errors import DeletedError
 from donation_inspector.files import saved
+from donation_inspector.frameworks import call_site
+from donation_inspector.frameworks.call_site import CallSite
 from donation_inspector.inspection import Inspection
 from donation_inspector.program import reading
 from donation_inspector.program.origins import FromFile, FromFunction
@@ -28,8 +31,13 @@ def inspect(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
     Raises:
       TraceError: JAX cannot trace or lower it, or tracing it would harm the caller's objects.
     """
+    return inspect_at(call_site.of_caller(), fn, args, kwargs)
+
+
+def inspect_at(site: CallSite, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Inspection:
+    """As `inspect`; `site` is where the person's code names the function, which a proposed line is assigned to."""
     try:
-        return Inspection(Subject(FromFunction(fn, args, kwargs)))
+        return Inspection(Subject(FromFunction(fn, args, kwargs, site)))
     except DeletedError as error:
         told = earlier_calls.find(error.arrays, earlier_calls.notebook()).told
         raise DeletedError(error.paths, error.arrays, told) from None

@@ -11,6 +11,7 @@ from donation_inspector.analysis.donors import donor_outcome
 from donation_inspector.common.progress import reported
 from donation_inspector.common.units import format_bytes
 from donation_inspector.errors import CompileError, DonationError
+from donation_inspector.frameworks import call_site
 from donation_inspector.inspection import Inspection
 from donation_inspector.program.origins import FromFunction
 from donation_inspector.program.subject import Subject
@@ -36,7 +37,7 @@ def assert_donated(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
     """
     # pytest leaves this frame out of what it shows.
     __tracebackhide__ = True
-    subject = Subject(FromFunction(fn, args, kwargs))
+    subject = Subject(FromFunction(fn, args, kwargs, call_site.of_caller()))
     inspection = Inspection(subject)
     ignored = {leaf.index for leaf in subject.signature.arguments if leaf.ignored is not None}
     asked = [one for one in inspection.arguments if (one.donated or one.index in ignored) and one.nbytes != 0]

@@ -15,7 +15,7 @@ from donation_inspector.advice.safety import audit_shared
 from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.common.signature import Ignored, updated
 from donation_inspector.errors import TraceError
-from donation_inspector.frameworks import equinox, naming, nnx_names
+from donation_inspector.frameworks import call_site, equinox, naming, nnx_names
 from donation_inspector.inspection import Inspection
 from donation_inspector.program.origins import FromFunction
 from donation_inspector.program.subject import Subject
@@ -48,7 +48,7 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
       TraceError: as `inspect`; or there is nothing to call: a `jax.stages` object, a `jax.ShapeDtypeStruct` among the
         arguments; or the call would end this process: on several devices, a donated array that is given twice.
     """
-    origin = FromFunction(step, args, kwargs)
+    origin = FromFunction(step, args, kwargs, call_site.of_caller())
     subject = Subject(origin)
     inspection = Inspection(subject)
     inputs = _inputs(inspection, origin, args, kwargs)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from donation_inspector.capture import opening
 from donation_inspector.errors import DonationInspectorError
+from donation_inspector.frameworks.call_site import CallSite
 from donation_inspector.inspection import Inspection
 from donation_inspector.xla.explain import essence, shown, user_line
 
@@ -63,7 +64,8 @@ def open_program(named: str, arguments: str | None) -> Program:
             given = _users_own(f"{arguments}()", "fails", given)
     args, kwargs = _read(given, arguments)
     _check(fn, named, args, kwargs, arguments)
-    return Program(opening.inspect(fn, *args, **kwargs), given)
+    site = CallSite(cast("dict[str, Any]", vars(_imported(module))), written=name)
+    return Program(opening.inspect_at(site, fn, args, kwargs), given)
 
 
 # ---- names

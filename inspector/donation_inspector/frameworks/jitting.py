@@ -25,7 +25,7 @@ def line_that_donates(way: Way, roots: Sequence[str], *, alone: bool) -> str | N
         return None
     function = way.unwrapped if alone else way.function
     parts = ", ".join(part for part in (function, way.static, donating) if part)
-    return f"{way.name} = {way.kind}.jit({parts})"
+    return f"{way.assigned} = {way.kind}.jit({parts})"
 
 
 def names_tuple(names: tuple[str, ...]) -> str:

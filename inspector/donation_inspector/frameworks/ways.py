@@ -6,12 +6,13 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from donation_inspector.donating.function import DonatingFunction
 from donation_inspector.frameworks import equinox, exported, nnx
+from donation_inspector.frameworks.call_site import NOWHERE, CallSite
 from donation_inspector.frameworks.jitting import names_tuple
 from donation_inspector.xla.stage import keeps_unused, static_arguments, wraps_options
 
@@ -22,7 +23,8 @@ Kind = Literal["jax", "nnx", "equinox", "paired", "method", "exported", "unnamed
 class Way:
     """What the code that donates is written from.
 
-    `name` is that of the variable that it is in, else the function's own: "step" or "Trainer.step". `positional` are
+    `name` is what a new jit is assigned to, as "step" or "trainer.step"; where nothing can be, the function's own, as
+    "Trainer.step". `also` is another variable to assign it to. `positional` are
     its parameters that can be passed by position, in order, `named` those that can be named; `rest` is what it calls
     those behind them (`*rest`), `others` those by any name (`**others`). `static` is the part of a `jax.jit` call that
     keeps its static arguments static, and its unused ones. `shardings`: its jit has shardings, a device or compiler
@@ -39,6 +41,12 @@ class Way:
     rest: str = ""
     others: str = ""
     inner: str = ""
+    also: str = ""
+
+    @property
+    def assigned(self) -> str:
+        """What stands before the `=`."""
+        return f"{self.also} = {self.name}" if self.also else self.name
 
     @property
     def function(self) -> str:
@@ -81,31 +89,41 @@ class Way:
         return ahead + len(self.positional) + int(behind[1]) if behind else None
 
 
-def way_of(fn: Any) -> Way:
-    """How the function is jitted, or is to be."""
+def way_of(fn: Any, site: CallSite = NOWHERE) -> Way:
+    """How the function is jitted, or is to be, where a person's code names it."""
     rest, others = _starred(fn)
+    name = site.name_of(fn)
     filtered = equinox.wrapped_call(fn, (), {})
     if filtered is not None and not isinstance(fn, types.MethodType | functools.partial) and not filtered[1]:
-        return Way("equinox", _variable(fn), *_parameters(fn), rest=rest, others=others)
+        return Way("equinox", name, *_parameters(fn), rest=rest, others=others)
     if exported.behind(fn) is not None:
-        return Way("exported", _name(fn))
+        return Way("exported", _own_name(fn))
     if isinstance(fn, types.MethodType):
-        unbound = fn.__func__
-        positional, named = _parameters(unbound)
-        static, known = _static(unbound)
-        # What is not jitted yet is traced with the object as a constant.
-        kept = static if known else f"static_argnames={names_tuple(positional[:1])}"
-        name = f"{type(fn.__self__).__name__}.{unbound.__name__}"
-        return Way("method", name, positional[1:], named, kept, False, *_starred(unbound))
-    name = _variable(fn)
-    if not name.isidentifier() or isinstance(fn, functools.partial) or not hasattr(fn, "__name__"):
-        return Way("unnamed", name, *_parameters(fn), rest=rest, others=others)
+        return _way_of_method(fn, name)
+    if not name or isinstance(fn, functools.partial) or not hasattr(fn, "__name__"):
+        return Way("unnamed", name or _own_name(fn), *_parameters(fn), rest=rest, others=others)
     kind: Kind = "nnx" if nnx.is_wrapped(fn) else "paired" if isinstance(fn, DonatingFunction) else "jax"
     jitted = getattr(fn, "jitted_fn", fn)
     static, known = _static(jitted)
     options = wraps_options(jitted)
-    inner = _below(fn) if known and kind != "paired" and not options else ""
-    return Way(kind, name, *_parameters(fn), static, options, rest, others, inner)
+    below = getattr(fn, "__wrapped__", None) if known and kind != "paired" and not options else None
+    inner = _own_name(fn) if below is not None and site.holds(_own_name(fn), below) else ""
+    # a variable of a function under way is gone with it, the name of the function below is not
+    also = inner if inner and site.is_local(name) and not site.is_local(inner) else ""
+    return Way(kind, name, *_parameters(fn), static, options, rest, others, inner, also)
+
+
+def _way_of_method(fn: types.MethodType, name: str) -> Way:
+    unbound = fn.__func__
+    positional, named = _parameters(unbound)
+    static, known = _static(unbound)
+    if name and not known and not nnx.is_wrapped(unbound):
+        # looked up on its object it is a function like another, which holds that object
+        return Way("jax", name, *_parameters(fn), "", False, *_starred(fn))
+    # What is not jitted yet is traced with the object as a constant.
+    kept = static if known else f"static_argnames={names_tuple(positional[:1])}"
+    own = f"{type(fn.__self__).__name__}.{unbound.__name__}"
+    return Way("method", own, positional[1:], named, kept, False, *_starred(unbound))
 
 
 def _static(fn: Any) -> tuple[str, bool]:
@@ -143,28 +161,6 @@ def _starred(fn: Any) -> tuple[str, str]:
     return names.get(inspect.Parameter.VAR_POSITIONAL, ""), names.get(inspect.Parameter.VAR_KEYWORD, "")
 
 
-def _variable(fn: Any) -> str:
-    """The global variable of the function's module that it is in, its own name where it is in none."""
-    own, variables = _name(fn), _globals(fn)
-    if variables.get(own) is fn:
-        return own
-    # what begins with an underscore may be a notebook's memory of what a cell gave
-    return next((name for name, value in variables.items() if value is fn and not name.startswith("_")), own)
-
-
-def _below(fn: Any) -> str:
-    """The name of the function below a jit, where its module still has it by that."""
-    wrapped, name = getattr(fn, "__wrapped__", None), _name(fn)
-    return name if wrapped is not None and _globals(fn).get(name) is wrapped else ""
-
-
-def _globals(fn: Any) -> Mapping[str, Any]:
-    innermost = inspect.unwrap(fn)
-    while isinstance(innermost, functools.partial):
-        innermost = innermost.func
-    return dict(getattr(innermost, "__globals__", {}))
-
-
-def _name(fn: Any) -> str:
+def _own_name(fn: Any) -> str:
     inner = fn.func if isinstance(fn, functools.partial) else fn
     return str(getattr(inner, "__name__", None) or type(inner).__name__)

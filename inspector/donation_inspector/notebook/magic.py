@@ -173,18 +173,21 @@ class DonationMagics(Magics):
 
         Without a call: the jitted call that raised last, with its arguments, deleted arrays by their shapes.
         """
-        from donation_inspector.capture.opening import inspect
+        from donation_inspector.capture.opening import inspect_at
+        from donation_inspector.frameworks.call_site import CallSite, written
 
         request = parse(line if cell is None else f"{line} {cell}")
         if not request.code:
             return _after_error(request)
         # In a function, IPython gives its locals apart.
-        namespace: dict[str, Any] = {**cast(Any, self.shell).user_ns, **(local_ns or {})}
+        user_ns = cast(Any, self.shell).user_ns
+        namespace: dict[str, Any] = {**user_ns, **(local_ns or {})}
         call = call_of(request.code)
         fn, args, kwargs = evaluate(call, namespace)
         for told in taken(call, namespace):
             print(told)
-        return _as_asked(inspect(fn, *args, **kwargs), request)
+        site = CallSite(user_ns, local_ns or {}, written(call.func))
+        return _as_asked(inspect_at(site, fn, args, kwargs), request)
 
 
 def _as_asked(inspection: Inspection, request: Request) -> Inspection:

@@ -18,6 +18,7 @@ from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import step
+from donation_inspector.frameworks.call_site import NOWHERE, CallSite
 from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
 from donation_inspector.frameworks.ways import Way, way_of
 from donation_inspector.ir import entry, foreign
@@ -38,12 +39,12 @@ class FromFunction:
 
     from_file = False
 
-    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """Trace and lower, once. Raises TraceError."""
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], site: CallSite = NOWHERE) -> None:
+        """Trace and lower, once; `site` is where the person's code names the function. Raises TraceError."""
         lowered = step.lower(fn, args, kwargs)
         self._held = tuple(HeldInput(value) for value in lowered.inputs)
         self._call = Resizable(fn, args, kwargs)
-        self.way: Way | None = way_of(fn)
+        self.way: Way | None = way_of(fn, site)
         self._take(dataclasses.replace(lowered, inputs=()))
 
     def _take(self, lowered: lowering.Lowered) -> None:
@@ -70,7 +71,9 @@ class FromFunction:
 
     def resized(self, shapes: Shapes) -> FromFunction:
         """Traced again with these shapes. Raises IRError where there is no function, TraceError where JAX cannot."""
-        return FromFunction(*self._call.at(shapes))
+        other = FromFunction(*self._call.at(shapes))
+        other.way = self.way
+        return other
 
     def decide(self, leaves: frozenset[int]) -> Donation:
         """JAX's own pairing."""
