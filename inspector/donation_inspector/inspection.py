@@ -204,8 +204,14 @@ class Inspection:
 
     @property
     def donation_ignored(self) -> frozenset[int]:
-        """The leaves that code says to donate and JAX does not: that of an inner jit, or under `jax_debug_nans`."""
+        """The leaves that code says to donate and JAX does not: that of an inner jit, or under a setting."""
         return frozenset(leaf.index for leaf in self._subject.signature.arguments if leaf.ignored is not None)
+
+    @property
+    def donation_turned_off(self) -> frozenset[int]:
+        """Those of them that the function itself asks for, and a setting of JAX keeps from it."""
+        leaves = self._subject.signature.arguments
+        return frozenset(leaf.index for leaf in leaves if leaf.ignored not in (None, "inner jit"))
 
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments; None where there is no function to write it for."""

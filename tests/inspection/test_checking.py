@@ -88,11 +88,16 @@ def test_each_argument_with_its_reason(fn: Any, args: Any, reasons: list[str], c
     assert compiles == []
 
 
-def test_debug_nans_makes_jax_ignore_all() -> None:
-    with jax.debug_nans(True):
-        text = told(jax.jit(step, donate_argnums=(0, 1)), *ARGUMENTS)
+@pytest.mark.parametrize("setting", [jax.debug_nans, jax.disable_jit])
+def test_a_setting_makes_jax_ignore_all(setting: Any) -> None:
+    donating = jax.jit(step, donate_argnums=(0, 1))
+    with setting(True):
+        text = told(donating, *ARGUMENTS)
+        report = di.inspect(donating, *ARGUMENTS).report()
     assert "2 of 2 donated arguments are not handed over" in text
-    assert text.count("JAX ignores every donation while jax_debug_nans is on") == 2
+    assert text.count(f"JAX ignores every donation while jax_{setting.__name__} is on") == 2
+    assert f"note: jax_{setting.__name__} is on" in report
+    assert "Change one line" not in report
 
 
 def test_what_is_left_to_xla_is_compiled_and_xla_has_the_word(compiles: list[Any]) -> None:

@@ -215,24 +215,40 @@ def test_a_dropped_argument_has_no_position_and_its_lost_donation_is_told() -> N
     assert not lowered.warnings
 
 
-def test_donation_under_debug_nans_is_told() -> None:
+_TURNED_OFF = {"debug_nans": jax.debug_nans, "disable_jit": jax.disable_jit}
+
+
+@pytest.mark.parametrize("setting", _TURNED_OFF)
+def test_donation_that_a_setting_turns_off_is_told(setting: str) -> None:
     fn = jax.jit(lambda x: x * 2, donate_argnums=0)
-    with jax.debug_nans(True):
+    with _TURNED_OFF[setting](True):
         lowered = lower(fn, (X,), {})
+        nothing_asked = lower(lambda x: x * 2, (X,), {})
 
-    assert [note.kind for note in lowered.notes] == ["debug_nans"]
+    assert [note.kind for note in lowered.notes] == [setting]
     assert lowered.donation.positions == frozenset()
+    assert not nothing_asked.notes
 
 
+def test_a_lowering_is_compiled_and_called_as_it_is() -> None:
+    given = jax.jit(lambda x: x * 2, donate_argnums=0).lower(X)
+    with jax.disable_jit():
+        lowered = lower(given, (), {})
+
+    assert lowered.donation.positions == frozenset([0])
+    assert not lowered.notes
+
+
+@pytest.mark.parametrize("setting", _TURNED_OFF)
 @pytest.mark.parametrize("options", [{"donate_argnums": (1, 2)}, {"donate_argnames": ("p", "k")}])
-def test_what_debug_nans_ignores_is_known_by_leaf(options: dict[str, Any]) -> None:
+def test_what_a_setting_ignores_is_known_by_leaf(options: dict[str, Any], setting: str) -> None:
     def function(n: int, p: Any, k: Any, other: Any) -> Any:
         return p["a"] * n + p["b"], k + other
 
     args = (2, {"a": X, "b": X + 1}, X, X)
-    with jax.debug_nans(True):
+    with _TURNED_OFF[setting](True):
         signature = lower(jax.jit(function, static_argnums=0, **options), args, {}).signature
-    ignored = [leaf.path for leaf in signature.arguments if leaf.ignored == "debug_nans"]
+    ignored = [leaf.path for leaf in signature.arguments if leaf.ignored == setting and not leaf.donated]
 
     # JAX keeps what it traced under the other setting.
     jax.clear_caches()

@@ -104,8 +104,8 @@ class Reasons:
         return f"not in its {what}, so JAX pairs nothing; give both the same"
 
     def ignored(self, leaf: Leaf, why: Ignored) -> str:
-        if why == "debug_nans":
-            return "JAX ignores every donation while jax_debug_nans is on, without a warning"
+        if why != "inner jit":
+            return f"JAX ignores every donation while jax_{why} is on, without a warning"
         return (
             "an inner jit donates it, which JAX ignores inside another jit without a warning; "
             f"donate it at the outermost jit: {self._could(leaf)}"

@@ -31,8 +31,8 @@ def assert_donated(fn: Any, /, *args: Any, **kwargs: Any) -> Inspection:
 
     Raises:
       DonationError: an `AssertionError`. Each argument whose donation does not hold, with the reason: no result takes
-        it, it is dropped, an inner jit or `jax_debug_nans` makes JAX ignore it, or XLA did not use it. Or nothing is
-        donated at all: then with what could be.
+        it, it is dropped, an inner jit, `jax_debug_nans` or `jax_disable_jit` makes JAX ignore it, or XLA did not use
+        it. Or nothing is donated at all: then with what could be.
       TraceError: as `inspect`. CompileError: XLA did not compile what it alone can tell.
     """
     # pytest leaves this frame out of what it shows.

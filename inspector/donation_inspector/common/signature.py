@@ -15,8 +15,8 @@ from typing import Literal
 Shape = tuple[int | None, ...]
 """Dimensions; None where the size is dynamic."""
 
-Ignored = Literal["inner jit", "debug_nans"]
-"""Why a donation that somebody wrote never reached the program: an inner jit asks for it, or jax_debug_nans is on."""
+Ignored = Literal["inner jit", "debug_nans", "disable_jit"]
+"""Why a donation that somebody wrote never reached the program: an inner jit asks for it, or this setting of JAX is on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class SavedLeaf(Saved, frozen=True):
     mesh: str | None = None
     memory: Word | None = None
     layout: str | None = None
-    ignored: Literal["inner jit", "debug_nans"] | None = None
+    ignored: Literal["inner jit", "debug_nans", "disable_jit"] | None = None
     added_by: str | None = None
     updates: str | None = None
 

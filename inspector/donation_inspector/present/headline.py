@@ -133,7 +133,8 @@ def fix(inspection: Inspection, *, measured: bool = True) -> str | None:
     if found is not None and found.code:
         return None if found.code.startswith("#") or "\n" in found.code else found.code
     wholes, worth = inspection.wholes, {whole.name for whole in inspection.worthwhile}
-    already = {whole.name for whole in wholes if any(leaf in inspection.donated_by_function for leaf in whole.leaves)}
+    asked = inspection.donated_by_function | inspection.donation_turned_off
+    already = {whole.name for whole in wholes if not asked.isdisjoint(whole.leaves)}
     of_use = {argument.index for argument in inspection.arguments if _is_of_use(argument)}
     names = [whole.name for whole in wholes if whole.name in worth or not of_use.isdisjoint(whole.leaves)]
     if not names or set(names) == already:

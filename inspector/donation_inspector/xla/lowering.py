@@ -143,8 +143,12 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
     _refuse_deleted(signature, inputs)
     donation = attributes.read_donation(facts.module)
     shared = notes.same_arrays(inputs)
-    donated = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
-    told = _notes(signature, donated, staged)
+    asked = frozenset(leaf.index for leaf in signature.arguments if leaf.donated)
+    donated = asked
+    if staged.is_call and internals.config.jax_disable_jit:
+        # JAX lowers as if it were off, and calls the function without what it lowered
+        signature, donation, donated = notes.without_donation(signature), Donation(), frozenset[int]()
+    told = (*_off_notes(signature, asked, staged), *_notes(signature, donated, staged))
     return Lowered(
         name=staged.name or str(facts.name),
         signature=notes.with_ignored(signature, told),
@@ -202,12 +206,22 @@ def _warnings(
     )
 
 
+def _off_notes(signature: Signature, asked: frozenset[int], staged: Stage) -> tuple[Note, ...]:
+    """That a setting of JAX turns off the donation that a function asks for."""
+    if not staged.is_call:
+        return ()
+    if internals.config.jax_disable_jit and asked:
+        return (notes.off_note("disable_jit", tuple(sorted(asked))),)
+    # here JAX itself drops it before it lowers
+    if internals.config.jax_debug_nans and not asked and staged.asked != ():
+        return (notes.off_note("debug_nans", _leaves_of(signature, staged.asked or ())),)
+    return ()
+
+
 def _notes(signature: Signature, donated: frozenset[int], staged: Stage) -> tuple[Note, ...]:
-    asked = staged.asked if internals.config.jax_debug_nans and not donated else None
     jaxpr: Any = None if staged.traced is None else staged.traced.jaxpr
     return (
         *notes.dropped_note(signature, donated),
-        *([notes.debug_nans_note(_leaves_of(signature, asked))] if asked else []),
         *([] if jaxpr is None else notes.inner_jit_notes(jaxpr, len(signature.arguments))),
         *([] if jaxpr is None else notes.effect_notes(jaxpr)),
         *([notes.leak_note(staged.put_back)] if staged.leaked else []),

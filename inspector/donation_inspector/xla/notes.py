@@ -6,9 +6,12 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from donation_inspector.common.signature import Donation, Ignored, Leaf, Signature
+
+Setting = Literal["debug_nans", "disable_jit"]
+"""A setting of JAX's that turns donation off: of all that `jax.config` has, these two do."""
 
 _SHOWN = 3
 _LISTED = 8
@@ -20,7 +23,7 @@ class Note:
     """One thing to tell. `leaves` are the flat arguments it is about.
 
     `kind` is, for warnings, one of "unusable", "same array", "jax"; for silent cases one of "dropped", "inner jit",
-    "debug_nans", "effect", "leak".
+    "debug_nans", "disable_jit", "effect", "leak".
     """
 
     kind: str
@@ -110,14 +113,16 @@ def dropped_note(signature: Signature, donated: frozenset[int]) -> Iterator[Note
         )
 
 
-def debug_nans_note(leaves: tuple[int, ...]) -> Note:
-    """JAX ignores all donation while it may have to run a function again to find a NaN."""
-    return Note(
-        "debug_nans",
-        "jax_debug_nans is on: JAX ignores every donation, because it may run the function again with the same "
-        "arguments. Nothing is donated here; turn it off to see what would be.",
-        leaves,
-    )
+_OFF: Mapping[Setting, str] = {
+    "debug_nans": "JAX ignores every donation, because it may run the function again with the same arguments",
+    "disable_jit": "JAX runs jitted functions operation by operation, and ignores every donation",
+}
+
+
+def off_note(setting: Setting, leaves: tuple[int, ...]) -> Note:
+    """A setting of JAX under which nothing is donated, whatever a function asks for."""
+    told = f"jax_{setting} is on: {_OFF[setting]}. Nothing is donated here; turn it off to see what would be."
+    return Note(setting, told, leaves)
 
 
 def leak_note(put_back: bool) -> Note:
@@ -200,15 +205,22 @@ def _is_variable(operand: Any) -> bool:
 
 
 def with_ignored(signature: Signature, notes: Sequence[Note]) -> Signature:
-    """The signature whose leaves know that an inner jit's donation, or any under jax_debug_nans, does not count."""
+    """The signature whose leaves know that an inner jit's donation, or any under a setting, does not count."""
+    kinds: Sequence[Ignored] = ("inner jit", *_OFF)
     why: dict[int, Ignored] = {}
     for note in notes:
-        if note.kind == "inner jit" or note.kind == "debug_nans":
-            kind: Ignored = "inner jit" if note.kind == "inner jit" else "debug_nans"
-            why |= {leaf: kind for leaf in note.leaves if not signature.arguments[leaf].donated}
+        for kind in kinds:
+            if note.kind == kind:
+                why |= {leaf: kind for leaf in note.leaves if not signature.arguments[leaf].donated}
     if not why:
         return signature
     arguments = tuple(dataclasses.replace(leaf, ignored=why.get(leaf.index)) for leaf in signature.arguments)
+    return dataclasses.replace(signature, arguments=arguments)
+
+
+def without_donation(signature: Signature) -> Signature:
+    """The signature with nothing donated."""
+    arguments = tuple(dataclasses.replace(leaf, donated=False) for leaf in signature.arguments)
     return dataclasses.replace(signature, arguments=arguments)
 
 

@@ -33,7 +33,7 @@ class Stage:
     `name` is empty where a lowering alone was given.
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
-    and by number as `args[0]`, None where unknown; `leaked` tells whether traced values were
+    and by number as `args[0]`, None where unknown; `is_call` tells whether it was traced here, as the function's own call; `leaked` tells whether traced values were
     stored outside, and `put_back` whether what was there is again.
     `order` is the one in which JAX was given the user's flat arrays, None where that is the user's own.
     """
@@ -44,6 +44,7 @@ class Stage:
     inputs: tuple[Any, ...] | None
     said: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
+    is_call: bool = False
     leaked: bool = False
     put_back: bool = False
     order: Order | None = None
@@ -190,6 +191,7 @@ def trace(jitted: Any, args: Args, kwargs: Kwargs, *, name: str, inputs: Sequenc
         inputs=None if inputs is None else tuple(inputs),
         said=said(caught),
         asked=asked_for(jitted),
+        is_call=True,
         leaked=stored.found or stored.left,
         put_back=stored.found and not stored.left,
     )

@@ -29,7 +29,7 @@ _HEADER = ("donated", "bytes", "reused in your call", "result", "why")
 
 @dataclass(frozen=True, slots=True)
 class DonatedArgument:
-    """One flat argument that is donated, or that an inner jit or `jax_debug_nans` keeps from it.
+    """One flat argument that is donated, or that an inner jit, `jax_debug_nans` or `jax_disable_jit` keeps from it.
 
     `outcome` is "reused" where a result of the call lies in its buffers, those of all devices; "freed" where they are
     gone and no result has them; "alive" where the caller's array is as it was; "unknown" where the runtime does not
