@@ -21,6 +21,7 @@ import jax.numpy as jnp  # noqa: E402
 from xdsl.parser import Parser  # noqa: E402
 
 import bench_compile  # noqa: E402
+import bench_life  # noqa: E402
 import donation_inspector as di  # noqa: E402
 from donation_inspector.ir.dialect import make_context  # noqa: E402
 from donation_inspector.ir.importer import import_module  # noqa: E402
@@ -162,6 +163,9 @@ def main() -> None:
     print("promised at 24 layers: import/trace at most 0.50, parse/import at least 15x, toggle/parse at most 5 %")
     show_dispatch()
     bench_compile.show(train_step, example(4, WIDTH))
+    path = f"import sys; sys.path.insert(0, {str(ROOT / 'notebooks')!r})"
+    named = f"from train_step import example, train_step\narguments = example(24, {WIDTH})"
+    bench_life.show(f"{path}\n{named}", "train_step(*arguments)")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import threading
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, cast, overload
 
@@ -20,6 +21,7 @@ from donation_inspector.analysis.donation import Argument, Result
 from donation_inspector.analysis.live_range import LiveRange, LiveRanges
 from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.bufferized.values import Bufferization
+from donation_inspector.common.forgetting import forget
 from donation_inspector.common.progress import Progress, reported
 from donation_inspector.common.signature import Donation
 from donation_inspector.common.units import parse_bytes
@@ -59,6 +61,7 @@ class Inspection:
         self._donated = self.donated_by_function if donated is None else donated
         self._pipeline = pipeline
         self._elsewhere: dict[str, Inspection] = {self.platform: self}
+        self._shown: Callable[[], Any] = lambda: None
 
     # ---- what is there
 
@@ -550,7 +553,11 @@ class Inspection:
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         try:
-            widget = self._widget
+            # a weak reference: an open widget is held by ipywidgets, and a closed one by nobody
+            widget = self._shown()
+            if widget is None or widget.closed:
+                widget = self.widget()
+                self._shown = weakref.ref(widget)
         except ModuleNotFoundError:
             # Without anywidget a notebook still shows everything, only not interactive.
             from donation_inspector.present import report
@@ -605,9 +612,10 @@ class Inspection:
 
     # ---- kept answers
 
-    @cached_property
-    def _widget(self) -> Any:
-        return self.widget()
+    def forget(self) -> None:
+        """Let go of what is made of the program alone, and is made again when it is asked for; answers are kept."""
+        self._subject.forget()
+        forget(self)
 
     @cached_property
     def _verdicts(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:

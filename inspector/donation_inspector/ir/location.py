@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -13,8 +14,6 @@ from donation_inspector.common.user_code import is_user_code
 
 RANGE = StringAttr("range")
 """Metadata of a fused location that stands for a range in a file, from its first to its second part."""
-
-_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +30,17 @@ class Source:
     name_stack: str
 
 
-_sources: dict[int, tuple[Attribute, Source | None]] = {}
+_sources: dict[int, tuple[weakref.ref[Attribute], Source | None]] = {}
 
 
 def source(location: LocationAttr) -> Source | None:
     """The innermost frame of the user's own code, of all where there is none; None when nothing is known."""
     # by identity: operations share locations, and hashing a deep call chain costs more than reading it
-    known = _sources.get(id(location))
-    if known is None or known[0] is not location:
-        if len(_sources) > _REMEMBERED:
-            _sources.clear()
-        known = _sources[id(location)] = (location, _read(location))
+    key = id(location)
+    known = _sources.get(key)
+    if known is None or known[0]() is not location:
+        gone = weakref.ref(location, lambda _: _sources.pop(key, None))
+        known = _sources[key] = (gone, _read(location))
     return known[1]
 
 

@@ -18,7 +18,7 @@ import traitlets
 
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.inspection import Inspection
-from donation_inspector.present import payload, payload_buffers, report
+from donation_inspector.present import payload, payload_buffers, report, shown
 from donation_inspector.present.payload_buffers import Layout
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ _STATIC = pathlib.Path(__file__).parents[1] / "static"
 class DonationWidget(anywidget.AnyWidget):
     """Shows one Inspection and the ones that its checkboxes lead to; `inspection` is the one on the screen."""
 
-    _esm = _STATIC / "widget.js"
-    _css = _STATIC / "widget.css"
+    # As paths they would be watched for changes, and the watch of a class holds each widget for ever.
+    _esm = traitlets.Unicode((_STATIC / "widget.js").read_text("utf-8")).tag(sync=True)
+    _css = traitlets.Unicode((_STATIC / "widget.css").read_text("utf-8")).tag(sync=True)
 
     program = traitlets.Dict().tag(sync=True)
     ir = traitlets.Unicode().tag(sync=True)
@@ -48,7 +49,7 @@ class DonationWidget(anywidget.AnyWidget):
     job = traitlets.Dict().tag(sync=True)
 
     def __init__(self, inspection: Inspection, **kwargs: Any) -> None:
-        self.inspection = inspection
+        self.inspection = self._given = inspection
         self._revision = 0
         self._lock = threading.RLock()
         self._cancel = threading.Event()
@@ -128,15 +129,31 @@ class DonationWidget(anywidget.AnyWidget):
         with self._lock:
             self._show({**payload.current(self.inspection, self._revision, self._layouts), "job": done})
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing shows it any more."""
+        return self.comm is None
+
     def close(self) -> None:
         """Cancel what runs, then close the comm."""
         self._cancel.set()
+        models = cast(Any, self)
+        models.on_msg(self._receive, remove=True)
+        if models.layout is not None:
+            models.layout.close()
         super().close()
+
+    def replaced(self) -> None:
+        """Close it, and let go of what its inspections would make again: IPython's `Out` holds them for ever."""
+        self.close()
+        for inspection in (self._given, self.inspection):
+            inspection.forget()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         bundle: tuple[dict[str, Any], dict[str, Any]] | None = cast(Any, super())._repr_mimebundle_(**kwargs)
         if bundle is None:
             return None
+        shown.note(self)
         data, metadata = bundle
         # What a saved notebook shows without a kernel, and what nbval compares.
         data["text/plain"] = report.summary(self.inspection)

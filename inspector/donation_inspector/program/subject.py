@@ -19,6 +19,7 @@ from donation_inspector.analysis.memory import MemoryCurve, curve
 from donation_inspector.analysis.replacement import find_replacements
 from donation_inspector.analysis.successors import Successors
 from donation_inspector.attribution.names import is_batch
+from donation_inspector.common.forgetting import forget
 from donation_inspector.common.signature import Donation, Signature
 from donation_inspector.ir.entry import entry_function, is_one_block
 from donation_inspector.ir.importer import Imported, import_module
@@ -175,6 +176,12 @@ class Subject:
                 origin = self.origin.on(platform)
                 self.elsewhere[platform] = self if origin is self.origin else Subject(origin)
             return self.elsewhere[platform]
+
+    def forget(self) -> None:
+        """Let go of what is made of the module, or read out of what was compiled, and is made again when asked for."""
+        with self.lock:
+            forget(self)
+            self.modules.clear()
 
     @property
     def signature(self) -> Signature:
