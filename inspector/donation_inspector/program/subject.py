@@ -178,10 +178,9 @@ class Subject:
             return self.elsewhere[platform]
 
     def forget(self) -> None:
-        """Let go of what is made of the module, or read out of what was compiled, and is made again when asked for."""
+        """Let go of what is made of the module, and is made again when it is asked for."""
         with self.lock:
             forget(self)
-            self.modules.clear()
 
     @property
     def signature(self) -> Signature:
