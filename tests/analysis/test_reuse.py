@@ -10,7 +10,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation
 
 from analysis import straight_line
-from donation_inspector.analysis.overwriting import find_overwritten
+from donation_inspector.analysis.buffers.model import find_overwritten
 from donation_inspector.passes.reuse_donated_buffers import reuse_donated_buffers
 
 TUNED_ON = range(1_400)

@@ -8,21 +8,26 @@ from __future__ import annotations
 
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.builtin import UnrealizedConversionCastOp
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from donation_inspector.ir.size import nbytes
 
 
 def destination_argument(op: MaterializeInDestinationOp) -> BlockArgument | None:
     """The block argument that `op` writes, under its own type or another; None where it writes another value."""
-    dest = op.dest
-    if isinstance(dest.owner, UnrealizedConversionCastOp) and len(dest.owner.inputs) == 1:
-        dest = dest.owner.inputs[0]
+    dest = behind_casts(op.dest)
     return dest if isinstance(dest, BlockArgument) else None
 
 
-def fits_destination(op: MaterializeInDestinationOp, argument: BlockArgument) -> bool:
-    """Whether the value and the argument that `op` writes have one type, or take the same bytes and a cast says so."""
+def behind_casts(value: SSAValue) -> SSAValue:
+    """The value itself of one that casts give another type."""
+    while isinstance(value.owner, UnrealizedConversionCastOp) and len(value.owner.inputs) == 1:
+        value = value.owner.inputs[0]
+    return value
+
+
+def fits_destination(op: MaterializeInDestinationOp, argument: SSAValue) -> bool:
+    """Whether the value and what `op` writes have one type, or take the same bytes and a cast says so."""
     if op.source.type == argument.type:
         return True
     size = nbytes(op.source.type)

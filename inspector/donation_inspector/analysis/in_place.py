@@ -8,11 +8,10 @@ keeps its place in the program.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, cast
 
 from xdsl.dialects.builtin import AffineMapAttr, AnyFloat, ArrayAttr, IndexType, IntegerType, TensorType, UnregisteredOp
-from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.traits import is_side_effect_free
 
 from donation_inspector.analysis.naming import operation_name
@@ -29,16 +28,17 @@ _ELEMENTWISE = re.compile(
     r"|shift_left|shift_right_arithmetic|shift_right_logical|sign|sine|sinh|sqrt|square|subtract|tan|tanh|xor"
 )
 _VIEWS = re.compile(
-    r"builtin\.unrealized_conversion_cast|sdy\.sharding_constraint|stablehlo\.optimization_barrier"
+    r"builtin\.unrealized_conversion_cast|mhlo\.reshape|sdy\.sharding_constraint|stablehlo\.optimization_barrier"
     r"|stablehlo\.reshape|tensor\.bitcast|tensor\.cast|tensor\.collapse_shape|tensor\.expand_shape"
     r"|tensor\.extract_slice|tensor\.reshape"
 )
 _MOVES = re.compile(r"broadcast_in_dim|concatenate|dynamic_slice|gather|iota|pad|reverse|slice|transpose")
 _CARRIES = frozenset({"stablehlo.while", "scf.while"})
 _CONTROL = frozenset({"while", "if", "case", "manual_computation", "named_computation"})
-_BRANCHES = frozenset({"stablehlo.if", "stablehlo.case", "scf.if", "scf.index_switch"})
-_SCALARS = (IntegerType, IndexType, AnyFloat)
+SCALARS = (IntegerType, IndexType, AnyFloat)
 _INSERTS = frozenset({"tensor.insert_slice", "tensor.insert"})
+_TENSORS = frozenset({"empty", "insert", "insert_slice", "dim", "extract"})
+_ALIAS = re.compile(r"output_tuple_indices = \[(\d*)[^\]]*\], operand_index = (\d+)")
 _ELEMENTWISE_LINALG = re.compile(
     r"linalg\.abs|linalg\.add|linalg\.copy|linalg\.div|linalg\.exp|linalg\.log|linalg\.map|linalg\.max|linalg\.min"
     r"|linalg\.mul|linalg\.negf|linalg\.rsqrt|linalg\.select|linalg\.sqrt|linalg\.square|linalg\.sub|linalg\.tanh"
@@ -69,6 +69,41 @@ def is_choice(op: Operation) -> bool:
     )
 
 
+def is_known(op: Operation) -> bool:
+    """Whether it is known what the operation does: no result of it is an operand as it is, but for views."""
+    dialect, _, name = operation_name(op).partition(".")
+    if dialect not in PURE_DIALECTS or (op.regions and name in _CONTROL):
+        return False
+    return dialect != "tensor" or name in _TENSORS
+
+
+def destination(op: Operation, result: int) -> int | None:
+    """The number of the operand that `op` updates to make result number `result`: in its buffer, or in a copy of it.
+
+    So it is for what a loop carries, updates, scatters and insertions, linalg's `outs`, and what a custom call says.
+    """
+    name = operation_name(op)
+    dialect, _, short = name.partition(".")
+    if name in _CARRIES:
+        return result
+    if short == "dynamic_update_slice":
+        return 0
+    if short == "scatter" and dialect in {"stablehlo", "mhlo"}:
+        return result
+    if name in _INSERTS:
+        return 1
+    if dialect == "linalg" and _inputs(op) >= 0:
+        return _inputs(op) + result
+    return operand_aliases(op).get(result) if short == "custom_call" else None
+
+
+def operand_aliases(op: Operation) -> dict[int, int]:
+    """For each result of a custom call that `output_operand_aliases` ties to an operand, the number of that."""
+    said = op.get_attr_or_prop("output_operand_aliases")
+    found = _ALIAS.findall("" if said is None else to_text(said))
+    return {int(result or 0): int(operand) for result, operand in found}
+
+
 def lives_in(op: Operation, result: int) -> int | None:
     """The number of the operand whose buffer holds result number `result`; None where it has one of its own.
 
@@ -87,48 +122,6 @@ def lives_in(op: Operation, result: int) -> int | None:
         is_empty = isinstance(destination, Operation) and operation_name(destination) == "tensor.empty"
         return None if is_empty else _inputs(op) + result
     return None
-
-
-def may_live_in(value: SSAValue) -> tuple[SSAValue, ...]:
-    """The values in whose buffers `value` may be; none for a block argument, and where it has a buffer of its own.
-
-    A choice gives one of its operands, and a branch what one of its regions yields. What a call or another operation
-    with regions gives is not known: it may be whatever that sees.
-    """
-    if not isinstance(value, OpResult) or isinstance(value.type, _SCALARS):
-        return ()
-    op = value.op
-    operand = lives_in(op, value.index)
-    if operand is not None:
-        return (op.operands[operand],)
-    if is_choice(op):
-        return tuple(op.operands[1:])
-    if operation_name(op) in _BRANCHES and all(_yields(region, value.index) for region in op.regions):
-        return _outside(op, [yielded for region in op.regions for yielded in _yields(region, value.index)])
-    if operation_name(op).endswith(".call"):
-        return tuple(op.operands)
-    if not op.regions or has_own_buffers(op):
-        return ()
-    used = (operand for region in op.regions for nested in region.walk() for operand in nested.operands)
-    return tuple(dict.fromkeys([*op.operands, *(one for one in used if not op.is_ancestor(one.owner))]))
-
-
-def _yields(region: Region, result: int) -> Sequence[SSAValue]:
-    """What a region of one block gives as that result; nothing where it is another region."""
-    last = region.block.last_op if len(region.blocks) == 1 else None
-    return () if last is None else last.operands[result : result + 1]
-
-
-def _outside(op: Operation, inside: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
-    """The values from around `op` in whose buffers those may be."""
-    seen = dict.fromkeys(inside)
-    pending = list(seen)
-    while pending:
-        value = pending.pop()
-        new = [one for one in may_live_in(value) if one not in seen] if op.is_ancestor(value.owner) else ()
-        seen.update(dict.fromkeys(new))
-        pending += new
-    return tuple(value for value in seen if not op.is_ancestor(value.owner))
 
 
 def has_own_buffers(op: Operation) -> bool:
@@ -172,18 +165,14 @@ def writes_over(op: Operation, operand: int, result: int) -> bool:
         return False
     name = operation_name(op)
     dialect, _, short = name.partition(".")
-    if name in _CARRIES or short == "optimization_barrier":
+    if destination(op, result) == operand:
+        return True
+    if short in {"optimization_barrier", "sort", "all_reduce"}:
         return operand == result
     if name == "bufferization.materialize_in_destination":
         return operand == 1
     if dialect == "linalg":
         return _linalg_writes_over(op, operand, result)
-    if name in _INSERTS:
-        return operand == 1
-    if short == "dynamic_update_slice":
-        return operand == 0
-    if short in {"scatter", "sort", "all_reduce"}:
-        return operand == result
     if is_view(op):
         return operand == 0 and name != "tensor.extract_slice"
     return is_elementwise(op) and _alike(op.operands[operand].type, op.results[result].type)
@@ -210,7 +199,7 @@ def _inputs(op: Operation) -> int:
 
 def _linalg_writes_over(op: Operation, operand: int, result: int) -> bool:
     if operand >= _inputs(op):
-        return operand == _inputs(op) + result
+        return False
     if operation_name(op) == "linalg.generic":
         return _same_index(op, operand, result)
     elementwise = _ELEMENTWISE_LINALG.fullmatch(operation_name(op)) is not None

@@ -7,6 +7,7 @@ the buffer before its last use.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from types import MappingProxyType
@@ -16,13 +17,12 @@ import numpy as np
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir import Attribute
 
+from donation_inspector.analysis.buffers.taken import Taken
 from donation_inspector.analysis.dataflow import Dataflow
 from donation_inspector.analysis.destination import destination_argument
-from donation_inspector.analysis.in_place import may_live_in
 from donation_inspector.analysis.interference import Interference, Level
-from donation_inspector.analysis.naming import operation_name
 from donation_inspector.common.signature import Leaf
 from donation_inspector.ir.entry import read_donation, read_signature
 
@@ -40,7 +40,9 @@ COSTS: Mapping[Level, int] = {
 """What a pair costs where a likely copy costs 20; a certain one costs more than all other pairs together."""
 
 
-def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, int]:
+def pair_by_live_range(
+    func: FuncOp, *, cross_type: bool = False, excluded: Set[tuple[int, int]] = frozenset()
+) -> dict[int, int]:
     """The result that takes over each donated argument's buffer, by position. The others have none that fits.
 
     `func` has one block that ends in `func.return`, and what stands at its arguments holds no contradiction
@@ -50,7 +52,8 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
     is left as it is.
 
     No pair is a certain copy, and of those that were not kept there is an order of the program in which each buffer is
-    taken after its last use.
+    taken after its last use. No pair is one of those `excluded`, nor one that writes over what is in the argument's
+    buffer and still read (`buffers.taken`).
 
     Buffers are equal when type, size on one device, memory kind and layout are. With `cross_type`, what is left is
     paired where it takes equally many bytes of one memory.
@@ -59,11 +62,13 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
     arguments, results = _leaves(func)
     unwritten, unmaterialized = _open_positions(func)
     interference = Interference(Dataflow(func))
-    inhabited = _inhabited(func)
+    taken = Taken(func)
     chosen = {
         argument: result
         for argument, result in _chosen(donation.aliases, arguments, results, unmaterialized).items()
-        if interference.level(argument, result) is not Level.COPIED and (argument, result) not in inhabited
+        if interference.level(argument, result) is not Level.COPIED
+        and (argument, result) not in excluded
+        and taken.may_take(argument, result)
     }
 
     def pair_up(forbidden: Set[tuple[int, int]]) -> dict[int, int]:
@@ -73,7 +78,8 @@ def pair_by_live_range(func: FuncOp, *, cross_type: bool = False) -> dict[int, i
             free_results = [position for position in sorted(unmaterialized) if position not in pairs.values()]
             inputs, outputs = _classes(free_arguments, arguments, key_of), _classes(free_results, results, key_of)
             for key in inputs.keys() & outputs.keys():
-                pairs |= assign(interference, inputs[key], outputs[key], forbidden | inhabited)
+                unsound = {pair for pair in itertools.product(inputs[key], outputs[key]) if not taken.may_take(*pair)}
+                pairs |= assign(interference, inputs[key], outputs[key], forbidden | excluded | unsound)
         return pairs
 
     pairs = without_cycle(interference, pair_up, chosen)
@@ -167,33 +173,6 @@ def _open_positions(func: FuncOp) -> tuple[frozenset[int], frozenset[int]]:
     arguments = frozenset(position for position, argument in enumerate(func.args) if argument not in written)
     results = (n for n, value in enumerate(returned) if not isinstance(value.owner, MaterializeInDestinationOp))
     return arguments, frozenset(results)
-
-
-def _inhabited(func: FuncOp) -> frozenset[tuple[int, int]]:
-    """The pairs in which a result would be written over another one, which was written into the argument before.
-
-    Of StableHLO nothing is said: its values have no buffers yet, and XLA copies what would be overwritten.
-    """
-    terminator = func.get_return_op()
-    returned = () if terminator is None else tuple(terminator.operands)
-    return frozenset(
-        (home.index, result)
-        for value in dict.fromkeys(returned)
-        for home in _homes(value)
-        if isinstance(home, BlockArgument) and home is not value and home.block is func.body.block
-        for result, other in enumerate(returned)
-        if other is not value
-    )
-
-
-def _homes(value: SSAValue) -> list[SSAValue]:
-    """The values in whose buffers `value` lives, may live, or did until it was materialized in another one."""
-    found = [value]
-    for one in found:
-        if isinstance(one, OpResult) and not operation_name(one.op).startswith(("stablehlo.", "sdy.")):
-            moved = isinstance(one.op, MaterializeInDestinationOp)
-            found += [home for home in (one.op.operands[:1] if moved else may_live_in(one)) if home not in found]
-    return found
 
 
 _Leaves = Mapping[int, tuple[Attribute, Leaf]]

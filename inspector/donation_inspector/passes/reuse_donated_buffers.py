@@ -10,67 +10,107 @@ there before, bufferization finds a conflict.
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.bufferization import MaterializeInDestinationOp
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from donation_inspector.analysis.destination import destination_argument
+from donation_inspector.analysis.buffers.model import find_overwritten
+from donation_inspector.analysis.destination import behind_casts, destination_argument
 from donation_inspector.analysis.naming import operation_name
 from donation_inspector.analysis.reuse import made_before, plan_reuse
 from donation_inspector.common.signature import Donation
 from donation_inspector.ir.entry import read_donation, read_signature
 from donation_inspector.passes.check_donated_buffers import check_donated_buffers
-from donation_inspector.passes.donate_by_live_range import donate_by_live_range, is_private
-from donation_inspector.passes.flags import defined_functions, set_donation
+from donation_inspector.passes.donate_by_live_range import donate_by_live_range
+from donation_inspector.passes.flags import set_donation, uncalled_functions
+from donation_inspector.passes.notes import tell
+
+NAME = "reuse-donated-buffers"
 
 
 def reuse_donated_buffers(func: FuncOp) -> None:
     """Places values of `func` in the buffers of its donated arguments, as `analysis.reuse` plans it.
 
     Donated are the arguments that something is materialized into and those with a flag. The latter are paired with
-    results first, as `donate-by-live-range` does.
+    results first, as `donate-by-live-range` does. A sharded argument serves nothing further, because what other values
+    take on one device is not known, which is told. What `check-donated-buffers` would reject is not placed, and told.
 
-    Raises DiagnosticException, and changes nothing, when donated arguments stand at a function that
-    - has several blocks;
-    - is refused by `donate-by-live-range`;
-    - has donated arguments that are sharded: what other values take on one device is not known;
-    - has materializations that `check-donated-buffers` rejects.
+    Told and left as it is, is a function that `donate-by-live-range` leaves, and one that `check-donated-buffers`
+    rejects already.
     """
     donation = read_donation(func)
     written = {destination_argument(op) for op in func.walk() if isinstance(op, MaterializeInDestinationOp)}
-    positions = donation.positions | {argument.index for argument in func.args if argument in written}
-    if not positions:
+    if not donation.positions and not any(argument in written for argument in func.args):
         return
-    if len(func.body.blocks) > 1:
-        raise _refusal(func, f"it has {len(func.body.blocks)} blocks; only one is understood.")
-    for leaf in read_signature(func).arguments:
-        if leaf.position in positions and leaf.shard_shape != leaf.shape:
-            raise _refusal(
-                func,
-                f"argument {leaf.position} is sharded, {leaf.sharding}: what other values of its type take on one "
-                "device is not known.",
-            )
-    check_donated_buffers(func)
     donate_by_live_range(func)
+    if len(func.body.blocks) > 1 or not isinstance(func.body.block.last_op, ReturnOp):
+        return
+    try:
+        check_donated_buffers(func)
+    except DiagnosticException as rejected:
+        tell(NAME, "overwritten", func, f"is left as it is: {rejected}")
+        return
+    sharded = {
+        leaf.position: leaf.sharding
+        for leaf in read_signature(func).arguments
+        if leaf.position is not None and leaf.shard_shape != leaf.shape
+    }
+    for position in sorted((donation.positions | {one.index for one in func.args if one in written}) & sharded.keys()):
+        told = f"is sharded, {sharded[position]}, and serves nothing else: what that takes on one device is not known"
+        tell(NAME, "sharded", func, told, position)
     donors = read_donation(func).donors
-    plan = plan_reuse(func, donors)
+    plan = plan_reuse(func, donors, frozenset(sharded))
     for op in plan.earlier:
         op.detach()
         _place(op, op.source)
+    placed: list[MaterializeInDestinationOp] = []
     for value, position in plan.placed:
-        _place(
-            MaterializeInDestinationOp.create(operands=[value, func.args[position]], result_types=[value.type]), value
+        placed.append(
+            MaterializeInDestinationOp.create(operands=[value, func.args[position]], result_types=[value.type])
         )
+        _place(placed[-1], value)
+    _withdraw_unsound(func, [*plan.earlier, *placed], frozenset(plan.earlier))
     for op in func.body.block.ops:
         if isinstance(op, MaterializeInDestinationOp) and (value := made_before(op)) is not None:
             _give_own_empty(value.op)
-    set_donation(func, Donation(donors=donors - {position for _, position in plan.placed}))
+    used = {argument.index for op in placed if op.parent and (argument := destination_argument(op)) is not None}
+    set_donation(func, Donation(donors=donors - used))
+
+
+def _withdraw_unsound(
+    func: FuncOp, placed: Sequence[MaterializeInDestinationOp], earlier: Set[MaterializeInDestinationOp]
+) -> None:
+    """Takes back, one after the other, what would overwrite something that is still read."""
+    left = list(placed)
+    while left and (wrong := find_overwritten(func)) is not None:
+        mine = [op for op in left if wrong.buffer is not None and behind_casts(op.dest) is wrong.buffer.value]
+        op = wrong.writer if wrong.writer in left else (mine or left)[-1]
+        assert isinstance(op, MaterializeInDestinationOp)
+        argument, value = destination_argument(op), op.source.owner
+        name = operation_name(value) if isinstance(value, Operation) else "an argument"
+        told = f"does not hold the result of '{name}' too, because {wrong.what}"
+        tell(NAME, "overwritten", func, told, None if argument is None else argument.index)
+        left.remove(op)
+        _take_back(func, op, before_the_return=op in earlier)
+
+
+def _take_back(func: FuncOp, op: MaterializeInDestinationOp, *, before_the_return: bool) -> None:
+    assert op.result is not None
+    last = func.body.block.last_op
+    assert last is not None
+    op.result.replace_uses_with_if(op.source, lambda use: not (before_the_return and use.operation is last))
+    op.detach()
+    if before_the_return:
+        func.body.block.insert_op_before(op, last)
+    else:
+        op.erase()
 
 
 def _place(op: MaterializeInDestinationOp, value: SSAValue) -> None:
@@ -95,19 +135,12 @@ def _give_own_empty(op: Operation) -> None:
             op.operands[number] = own.results[0]
 
 
-def _refusal(func: FuncOp, why: str) -> DiagnosticException:
-    return DiagnosticException(
-        f"reuse-donated-buffers: cannot reuse the donated buffers of @{func.sym_name.data}: {why}"
-    )
-
-
 @dataclass(frozen=True)
 class ReuseDonatedBuffers(ModulePass):
-    """Places further values in the buffers of dead donated arguments, in every function that is not private."""
+    """Places further values in the buffers of dead donated arguments, in functions called from outside alone."""
 
-    name = "reuse-donated-buffers"
+    name = NAME
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:  # noqa: ARG002
-        for func in defined_functions(op, self.name):
-            if not is_private(func):
-                reuse_donated_buffers(func)
+        for func in uncalled_functions(op, self.name):
+            reuse_donated_buffers(func)

@@ -4,8 +4,8 @@
 func.func @one_after_the_other(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.sine"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   %1 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  %2 = "test.op"(%1) : (tensor<4xf32>) -> tensor<i8>
-  %3 = "test.op"(%2) : (tensor<i8>) -> tensor<4xf32>
+  %2 = "stablehlo.dot_general"(%1) : (tensor<4xf32>) -> tensor<i8>
+  %3 = "stablehlo.dot_general"(%2) : (tensor<i8>) -> tensor<4xf32>
   %4 = bufferization.materialize_in_destination %3 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   // CHECK: func.return %4
   func.return %4 : tensor<4xf32>
@@ -23,7 +23,7 @@ func.func @never_read_again(%a: tensor<4xf32>) -> tensor<4xf32> {
 
 // CHECK-LABEL: @copied_there_later
 func.func @copied_there_later(%a: tensor<4xf32>) -> tensor<4xf32> {
-  %0 = "test.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  %0 = "stablehlo.dot_general"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   "test.op"(%a, %0) : (tensor<4xf32>, tensor<4xf32>) -> ()
   %1 = bufferization.materialize_in_destination %0 in %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   // CHECK: func.return %1
@@ -39,7 +39,7 @@ func.func @itself(%a: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 // CHECK-LABEL: @another_type
 func.func @another_type(%a: tensor<4xf32>) -> tensor<2x2xi32> {
-  %0 = "test.op"(%a) : (tensor<4xf32>) -> tensor<2x2xi32>
+  %0 = "stablehlo.dot_general"(%a) : (tensor<4xf32>) -> tensor<2x2xi32>
   "test.op"(%a) : (tensor<4xf32>) -> ()
   %1 = builtin.unrealized_conversion_cast %a : tensor<4xf32> to tensor<2x2xi32>
   %2 = bufferization.materialize_in_destination %0 in %1 : (tensor<2x2xi32>, tensor<2x2xi32>) -> tensor<2x2xi32>
@@ -58,7 +58,7 @@ func.func @nothing_materialized_in_several_blocks(%a: tensor<4xf32> {tf.aliasing
 // CHECK-LABEL: @branches_that_give_other_values
 func.func @branches_that_give_other_values(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   %r, %n = scf.if %c -> (tensor<4xf32>, index) {
-    %s, %m = "test.op"(%a) : (tensor<4xf32>) -> (tensor<4xf32>, index)
+    %s, %m = "stablehlo.dot_general"(%a) : (tensor<4xf32>) -> (tensor<4xf32>, index)
     scf.yield %s, %m : tensor<4xf32>, index
   } else {
     %m = "test.op"(%a) : (tensor<4xf32>) -> index

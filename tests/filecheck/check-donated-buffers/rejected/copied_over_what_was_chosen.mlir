@@ -9,4 +9,4 @@ func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
   func.return %1 : tensor<4xf32>
 }
 
-// CHECK: 'test.op' reads argument 0, but another value was written there before.
+// CHECK: 'test.op' reads argument 0, but result 0 of 'arith.select' was written there before.

@@ -9,4 +9,4 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %a : tensor<4xf32>
 }
 
-// CHECK: a materialization stands in the region of another operation, which may run again.
+// CHECK: 'test.op' cannot be followed: something is materialized in its regions.

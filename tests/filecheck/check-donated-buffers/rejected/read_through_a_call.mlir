@@ -11,4 +11,4 @@ func.func private @same(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %a : tensor<4xf32>
 }
 
-// CHECK: 'test.op' may read argument 0, but result 0 of 'test.op' was written there before.
+// CHECK: 'test.op' reads argument 0, but result 0 of 'test.op' was written there before.

@@ -7,4 +7,4 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   func.return %2 : tensor<4xf32>
 }
 
-// CHECK: 'test.op' writes two results into argument 0.
+// CHECK: 'func.return' reads result 0 of 'test.op' in argument 0, but result 1 of 'test.op' was written there before.

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p reuse-donated-buffers --verify-diagnostics --allow-unregistered-dialect | filecheck %s
+// RUN: xdsl-opt %s -p reuse-donated-buffers --allow-unregistered-dialect 2>&1 | filecheck %s
 
 "builtin.module"() ({
   "test.mesh"() {sym_name = "mesh", mesh = #sdy.mesh<["x"=2]>} : () -> ()
@@ -10,4 +10,4 @@
   }) : () -> ()
 }) : () -> ()
 
-// CHECK: argument 0 is sharded, P('x', None) over (x: 2): what other values of its type take on one device is not known.
+// CHECK: argument 0 of @main is sharded, P('x', None) over (x: 2), and serves nothing else: what that takes on one device is not known
