@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.transforms.jax_use_donated_arguments import JaxUseDonatedArguments
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import parse_pipeline
-from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+from xdsl.utils.exceptions import ArgSpecParseError
 
 from donation_inspector.common.signature import Donation
 from donation_inspector.errors import PassError
@@ -23,6 +24,7 @@ from donation_inspector.passes.flags import set_donation
 from donation_inspector.passes.materialize_to_aliasing_output import MaterializeToAliasingOutput
 from donation_inspector.passes.module_effect import read_module_effect
 from donation_inspector.passes.outline import outline
+from donation_inspector.passes.stages import PassRun, run_pass, run_passes
 
 
 def apply_default(func: FuncOp, donation: Donation) -> Effect:
@@ -38,17 +40,23 @@ def apply_default(func: FuncOp, donation: Donation) -> Effect:
     before, after = outline(func), outline(func)
     for module in (before, after):
         set_donation(entry_function(module), donation)
-    _run(JaxUseDonatedArguments(), make_context(), after)
+    run_pass(JaxUseDonatedArguments(), make_context(), after)
     return read_module_effect(before, after)
 
 
-def apply_pipeline(
-    module: ModuleOp, donation: Donation, pipeline: str | Sequence[ModulePass]
-) -> tuple[ModuleOp, Effect]:
-    """The module after `pipeline`, donated as `donation` says, and what that did to its entry function.
+class PipelineRun(NamedTuple):
+    """The module after a pipeline, what that did to its entry function, and what each pass did."""
 
-    `pipeline` is written as for `xdsl-opt -p`, or given as passes. It runs on a copy of the whole module. The effect is
-    read before any `materialize-to-aliasing-output` at the end, which only writes the same decision in another way.
+    module: ModuleOp
+    effect: Effect
+    passes: Sequence[PassRun]
+
+
+def apply_pipeline(module: ModuleOp, donation: Donation, pipeline: str | Sequence[ModulePass]) -> PipelineRun:
+    """`pipeline` on a copy of the whole module, donated as `donation` says.
+
+    It is written as for `xdsl-opt -p`, or given as passes. The effect is read before any
+    `materialize-to-aliasing-output` at the end, which only writes the same decision in another way.
 
     Raises PassError for a pass that does not exist or does not take its options, one that fails, and one that leaves a
     module that does not verify.
@@ -59,14 +67,9 @@ def apply_pipeline(
         deciding -= 1
     before = module.clone()
     set_donation(entry_function(before), donation)
-    after = before.clone()
-    context = _context()
-    for module_pass in passes[:deciding]:
-        _run_verified(module_pass, context, after)
-    effect = read_module_effect(before, after)
-    for module_pass in passes[deciding:]:
-        _run_verified(module_pass, context, after)
-    return after, effect
+    runs = run_passes(passes, _context(), before)
+    modules = [before, *(run.after for run in runs)]
+    return PipelineRun(modules[-1], read_module_effect(before, modules[deciding]), runs)
 
 
 def parse(pipeline: str) -> tuple[ModulePass, ...]:
@@ -111,26 +114,3 @@ def _context() -> Context:
         if name not in context.registered_dialect_names:
             context.register_dialect(name, dialect)
     return context
-
-
-def _run(module_pass: ModulePass, context: Context, module: ModuleOp) -> None:
-    try:
-        module_pass.apply(context, module)
-    except (Exception, SystemExit) as error:  # a pass is anybody's code: its failure must not take the notebook down
-        raise PassError(f"The pass '{module_pass.name}' failed: {_told(error)}") from error
-
-
-def _run_verified(module_pass: ModulePass, context: Context, module: ModuleOp) -> None:
-    _run(module_pass, context, module)
-    try:
-        module.verify()
-    except (Exception, SystemExit) as error:
-        raise PassError(f"The pass '{module_pass.name}' left a module that does not verify: {_told(error)}") from error
-
-
-def _told(error: BaseException) -> str:
-    text, kind = str(error).strip(), type(error).__name__
-    if not text:
-        return kind
-    # what a pass says on purpose is whole; of any other exception the text alone may be a key or a number
-    return text if isinstance(error, DiagnosticException) else f"{kind}: {text}"

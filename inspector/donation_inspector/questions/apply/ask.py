@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,12 +10,11 @@ from xdsl.passes import ModulePass
 
 from donation_inspector.common.signature import Donation
 from donation_inspector.errors import PassError
-from donation_inspector.ir.exporter import to_jaxlib, why_invalid
-from donation_inspector.ir.text import Text, diff, donated, materialized, pretty
-from donation_inspector.passes.effect import Effect
-from donation_inspector.passes.hazards import UPSTREAM, diagnose
+from donation_inspector.ir.text import diff, donated, materialized
+from donation_inspector.passes.hazards import UPSTREAM, Diagnostic, diagnose
 from donation_inspector.passes.pipeline import apply_default, apply_pipeline
 from donation_inspector.questions.apply.answer import Applied
+from donation_inspector.questions.apply.stages import as_diagnostics, as_text, outlined_stage, stages
 
 if TYPE_CHECKING:
     from donation_inspector.program.subject import Subject
@@ -45,16 +45,21 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
     name = pipeline_name(pipeline)
     with subject.lock:
         before = donated(subject.text, subject.origin.module, donation)
-        if name == REAL_PASS:
-            effect = apply_default(subject.func, donation)
-            if effect.other_functions:
-                # Only the whole module shows what the pass did to functions besides the entry.
-                after = _whole(subject, donation, name)[0]
-            else:
-                after = materialized(before, subject.origin.module, effect.donation_left, effect.materializations)
+        said: tuple[Diagnostic, ...] = ()
+        start = time.perf_counter()
+        if name == REAL_PASS and not (effect := apply_default(subject.func, donation)).other_functions:
+            seconds = time.perf_counter() - start
+            after = materialized(before, subject.origin.module, effect.donation_left, effect.materializations)
+            passes = outlined_stage(subject, donation, name, seconds, before, after)
         else:
-            after, effect = _whole(subject, donation, [pipeline] if isinstance(pipeline, ModulePass) else pipeline)
-        diagnostics = diagnose(
+            # of the real pass too, only the whole module shows what it did to functions besides the entry
+            whole = [pipeline] if isinstance(pipeline, ModulePass) else pipeline
+            run = apply_pipeline(subject.imported.module, donation, whole)
+            effect, after = run.effect, as_text(subject, run.module, name)
+            passes = stages(subject, run.passes, before, after)
+            notes = dict.fromkeys(note for one in run.passes for note in one.notes)
+            said = as_diagnostics(notes, subject.signature, subject.func.sym_name.data)
+        found = diagnose(
             subject.func,
             donation,
             effect,
@@ -62,26 +67,19 @@ def apply(subject: Subject, donation: Donation, pipeline: Pipeline) -> Applied:
             liveness=subject.ranges.liveness,
             pipeline=name,
         )
+        told = {one.argument for one in said}
         return Applied(
             pipeline=name,
             pairs=_by_leaf(subject, effect.pairs),
-            diagnostics=diagnostics,
+            diagnostics=(*(one for one in found if one.code != "left-unused" or one.argument not in told), *said),
             diff=diff(before, after),
             compilable=effect.compilable,
             why_not=effect.why_not,
             donation=effect.donation,
             text_before=before,
             text_after=after,
+            stages=passes,
         )
-
-
-def _whole(subject: Subject, donation: Donation, pipeline: str | Sequence[ModulePass]) -> tuple[Text, Effect]:
-    module, effect = apply_pipeline(subject.imported.module, donation, pipeline)
-    made = to_jaxlib(subject.imported, module)
-    why = why_invalid(made)
-    if why is not None:
-        raise PassError(f"The pipeline '{pipeline_name(pipeline)}' left a module that MLIR does not take: {why}.")
-    return pretty(made), effect
 
 
 def _by_leaf(subject: Subject, pairs: Sequence[tuple[int, int]]) -> Mapping[int, int]:

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p materialize-to-aliasing-output --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output 2>&1 | filecheck %s
 
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   %r, %d = "test.op"() : () -> (tensor<2xf32>, tensor<2xf32>)
@@ -6,4 +6,5 @@ func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
   func.return %m : tensor<2xf32>
 }
 
-// CHECK: cannot turn 'bufferization.materialize_in_destination' into an alias: destination is not an argument of the function
+// CHECK: is not aliased, and a materialization dropped: destination is not an argument of the function
+// CHECK-NOT: bufferization.materialize_in_destination

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p materialize-to-aliasing-output --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output 2>&1 | filecheck %s
 
 // XLA would refuse two arguments for one result.
 
@@ -8,4 +8,5 @@ func.func @main(%stale: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %a: tensor
   func.return %m : tensor<2xf32>
 }
 
-// CHECK: in function @main, argument 0 claims result 0 by tf.aliasing_output, and so does argument 1 by its materialization; strip the stale flag first
+// CHECK: is not aliased, and a materialization dropped: argument 0 claims result 0 already
+// CHECK-NOT: bufferization.materialize_in_destination

@@ -1,4 +1,4 @@
-// RUN: xdsl-opt %s -p materialize-to-aliasing-output --disable-verify --verify-diagnostics | filecheck %s
+// RUN: xdsl-opt %s -p materialize-to-aliasing-output --disable-verify 2>&1 | filecheck %s
 
 func.func @main(%a: tensor<?xf32>) -> tensor<2xf32> {
   %r = "test.op"() : () -> tensor<2xf32>
@@ -7,3 +7,4 @@ func.func @main(%a: tensor<?xf32>) -> tensor<2xf32> {
 }
 
 // CHECK: source is tensor<2xf32>, but destination, argument 0, is tensor<?xf32>
+// CHECK-NOT: bufferization.materialize_in_destination
