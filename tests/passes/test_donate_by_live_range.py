@@ -59,7 +59,7 @@ def test_pairs_of_different_types_are_taken_where_asked() -> None:
 @pytest.mark.parametrize("name", [name for name in CASE_NAMES if not env(name)])
 def test_on_the_cases(name: str) -> None:
     lowered = lower_case(name)
-    after, effect = apply_pipeline(import_module(lowered.module).module, lowered.donation, PASS)
+    after, effect, _ = apply_pipeline(import_module(lowered.module).module, lowered.donation, PASS)
     assert effect.compilable, effect.why_not
     assert set(dict(effect.pairs)) <= lowered.donation.positions
     assert effect.donation.positions == lowered.donation.positions
@@ -70,14 +70,14 @@ def test_on_the_cases(name: str) -> None:
 
 def test_the_crossed_case_is_paired_as_the_best_of_all_is() -> None:
     lowered = lower_case("04_swapped_outputs")
-    _, effect = apply_pipeline(import_module(lowered.module).module, lowered.donation, PASS)
+    effect = apply_pipeline(import_module(lowered.module).module, lowered.donation, PASS).effect
     assert dict(effect.pairs) == expect("04_swapped_outputs")["best"]["same_donated_set"]["pairs"]
 
 
 @pytest.mark.parametrize("name", ["01_adam_step", "18_scan_cond_passthrough", "40_jacobi_pingpong_while"])
 def test_reuse_shows_but_is_not_compiled_as_aliases(name: str) -> None:
     lowered = lower_case(name)
-    after, effect = apply_pipeline(
+    after, effect, _ = apply_pipeline(
         import_module(lowered.module).module, lowered.donation, "reuse-donated-buffers,check-donated-buffers"
     )
     after.verify()

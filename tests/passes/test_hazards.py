@@ -146,7 +146,7 @@ def test_removed_outputs_leave_stale_attributes() -> None:
     """)
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
-    _, effect = apply_pipeline(module, donation, [JaxUseDonatedArguments(remove_matched_outputs=True)])
+    _, effect = apply_pipeline(module, donation, [JaxUseDonatedArguments(remove_matched_outputs=True)])[:2]
     (found,) = diagnose(func, donation, effect, signature=named("x", "[0] [1]"), liveness=Liveness(func))
     assert found == Diagnostic(
         "error",
@@ -270,7 +270,7 @@ def test_a_pipeline_that_leaves_a_result_without_a_buffer_is_not_said_to_have_us
     """
     func, donation = parse_entry(module_text)
     module = ModuleOp([func.clone()])
-    _, effect = apply_pipeline(module, donation, "canonicalize")
+    _, effect = apply_pipeline(module, donation, "canonicalize")[:2]
     (unused,) = diagnose(func, donation, effect, signature=named("x", "result"), liveness=Liveness(func))
     assert unused.code == "left-unused"
     assert unused.message.endswith("it leaves results of its type without a buffer.")
@@ -287,7 +287,7 @@ def test_another_pass_is_not_spoken_of_as_xdsls_own() -> None:
     func, donation = parse_entry(text)
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
-    _, effect = apply_pipeline(module, donation, "donate-by-live-range")
+    _, effect = apply_pipeline(module, donation, "donate-by-live-range")[:2]
     signature = named("master params scratch", "[0] [1]")
     found = diagnose(
         func, donation, effect, signature=signature, liveness=Liveness(func), pipeline="donate-by-live-range"

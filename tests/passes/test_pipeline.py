@@ -1,3 +1,5 @@
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,7 +47,7 @@ def test_the_whole_module_says_what_the_outline_says(name: str) -> None:
     lowered = lower_case(name)
     module = import_module(lowered.module).module
     before = str(module)
-    after, effect = apply_pipeline(module, lowered.donation, DEFAULT)
+    after, effect = apply_pipeline(module, lowered.donation, DEFAULT)[:2]
     assert effect == apply_default(entry_function(module), lowered.donation)
     assert str(module) == before
     entry = str(entry_function(after))
@@ -147,7 +149,7 @@ def test_the_decision_is_read_before_it_is_turned_into_aliases() -> None:
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     donation = Donation({0: 0})
-    after, effect = apply_pipeline(module, donation, f"{DEFAULT},materialize-to-aliasing-output")
+    after, effect = apply_pipeline(module, donation, f"{DEFAULT},materialize-to-aliasing-output")[:2]
     assert effect == apply_default(func, donation)
     assert read_donation(entry_function(after)) == donation
     assert "bufferization" not in str(after)
@@ -163,7 +165,7 @@ def test_whatever_else_changes_in_the_module_is_told() -> None:
           func.return %a : tensor<2xf32>
         }
     """)
-    _, effect = apply_pipeline(module, Donation(), [Meddling()])
+    _, effect = apply_pipeline(module, Donation(), [Meddling()])[:2]
     assert effect.why_not == (
         "it changes more than the entry function: attributes of the module, 'acme.mesh' number 1, @helper, @added"
     )
@@ -186,8 +188,8 @@ def test_passes_may_be_given_as_objects() -> None:
     module = func.parent_op()
     assert isinstance(module, ModuleOp)
     passes = [JaxUseDonatedArguments(remove_matched_outputs=True)]
-    by_object = apply_pipeline(module, Donation({0: 0}), passes)
-    by_name = apply_pipeline(module, Donation({0: 0}), f"{DEFAULT}{{remove-matched-outputs=true}}")
+    by_object = apply_pipeline(module, Donation({0: 0}), passes)[:2]
+    by_name = apply_pipeline(module, Donation({0: 0}), f"{DEFAULT}{{remove-matched-outputs=true}}")[:2]
     assert str(by_object[0]) == str(by_name[0])
     assert by_object[1] == by_name[1]
 
@@ -280,12 +282,34 @@ def test_a_pass_that_goes_wrong(failing: ModulePass, message: str) -> None:
     assert str(module) == before
 
 
-def test_a_refusal_of_our_own_pass_is_told_in_its_words() -> None:
+def test_an_error_shows_the_authors_own_line_and_an_invalid_module_the_operation() -> None:
+    module = parse(WITH_FLAGS)
+    with pytest.raises(PassError) as failed:
+        apply_pipeline(module, Donation({0: 0}), [Failing()])
+    assert f"{__file__}:{Failing.apply.__code__.co_firstlineno + 1}, in apply" in str(failed.value)
+    assert 'raise ZeroDivisionError("one by zero")' in str(failed.value)
+    with pytest.raises(PassError, match=r"at 'func\.return' in @main"):
+        apply_pipeline(module, Donation({0: 0}), [Breaking()])
+
+
+def test_each_pass_has_a_stage_that_begins_with_what_the_one_before_left() -> None:
+    module = parse(WITH_FLAGS)
+    run = apply_pipeline(module, Donation({0: 0}), f"{DEFAULT},reuse-donated-buffers,canonicalize")
+    assert [one.module_pass.name for one in run.passes] == [DEFAULT, "reuse-donated-buffers", "canonicalize"]
+    assert all(one.after is following.before for one, following in itertools.pairwise(run.passes))
+    assert run.passes[-1].after is run.module
+
+
+def test_a_value_returned_twice_is_aliased_once_and_the_other_pair_is_told() -> None:
     module = parse("""
         func.func @main(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
           %r = "test.op"() : () -> tensor<2xf32>
           func.return %r, %r : tensor<2xf32>, tensor<2xf32>
         }
     """)
-    with pytest.raises(PassError, match=r"'materialize-to-aliasing-output' failed: .*argument 1, is already written"):
-        apply_pipeline(module, Donation({0: 0, 1: 1}), f"{DEFAULT},materialize-to-aliasing-output")
+    run = apply_pipeline(module, Donation({0: 0, 1: 1}), f"{DEFAULT},materialize-to-aliasing-output")
+    assert read_donation(entry_function(run.module)).aliases == {1: 0}
+    second, stale = run.passes[-1].notes
+    assert (second.code, second.argument) == ("dropped", 1)
+    assert "argument 1, is already written by another materialization" in second.told
+    assert (stale.argument, stale.told.partition(":")[0]) == (0, "loses tf.aliasing_output = 0")

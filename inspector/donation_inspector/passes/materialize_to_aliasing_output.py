@@ -29,13 +29,13 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
 
     Each operation vanishes, and what reads it gets its source back. A result returned at several positions aliases the
     first. Flags already there stay, those that `jax-use-donated-arguments` left unused too: whether they still hold is
-    not for this pass to say.
+    not for this pass to say. One that claims a result which is materialized into another argument goes, and is told.
 
     One that cannot be an alias is dropped, which is told, because
     - its destination is no argument of the function, is written before, or carries a donation flag already;
     - source and destination differ in type, unless a cast of the argument to the source's type takes the same bytes;
     - it does not feed the return alone, or other operations stand between it and the return;
-    - another argument claims the same result.
+    - its result is materialized into another argument before.
 
     Raises DiagnosticException, and changes nothing, when the function has several blocks, or does not end in
     `func.return`.
@@ -45,24 +45,24 @@ def materialize_to_aliasing_output(func: FuncOp) -> None:
         return
     terminator = _terminator(func)
     flags = argument_attributes(func)
-    claims: dict[int, int] = {}
-    for position, attributes in enumerate(flags):
-        claim = attributes.get(ALIAS)
-        if isinstance(claim, IntegerAttr):
-            claims[claim.value.data] = position
     aliases: dict[int, int] = {}
     for op in found:
         argument = destination_argument(op)
         why = _why_no_argument(op, func.body.block) or _why_not_returned(op, terminator)
         if argument is not None and why is None:
             result = tuple(terminator.operands).index(op.results[0])
-            why = _why_taken(argument, flags, aliases) or _why_claimed(result, claims)
+            why = _why_taken(argument, result, flags, aliases)
             if why is None:
                 aliases[argument.index] = result
-                claims[result] = argument.index
         if why is not None:
             mine = argument.index if argument is not None and argument.block is func.body.block else None
             tell(NAME, "dropped", func, f"is not aliased, and a materialization dropped: {why}", mine)
+    for position, attributes in enumerate(flags):
+        claim = attributes.get(ALIAS)
+        if isinstance(claim, IntegerAttr) and claim.value.data in aliases.values():
+            told = f"loses {ALIAS} = {claim.value.data}: another argument is materialized into with that result"
+            tell(NAME, "dropped", func, told, position)
+            del attributes[ALIAS]
     for op in found:
         _remove(op)
     for position, result in aliases.items():
@@ -101,17 +101,15 @@ def _why_not_returned(op: MaterializeInDestinationOp, terminator: ReturnOp) -> s
     return None if follower is terminator else "it does not stand right before the return"
 
 
-def _why_taken(argument: BlockArgument, flags: list[dict[str, Attribute]], aliases: dict[int, int]) -> str | None:
+def _why_taken(
+    argument: BlockArgument, result: int, flags: list[dict[str, Attribute]], aliases: dict[int, int]
+) -> str | None:
     if argument.index in aliases:
         return f"destination, argument {argument.index}, is already written by another materialization"
+    if result in aliases.values():
+        return f"another argument is materialized into with result {result} already"
     flag = next((flag for flag in (ALIAS, DONOR) if flag in flags[argument.index]), None)
     return None if flag is None else f"destination, argument {argument.index}, already has {flag}"
-
-
-def _why_claimed(result: int, claims: dict[int, int]) -> str | None:
-    if result not in claims:
-        return None
-    return f"argument {claims[result]} claims result {result} already"
 
 
 def _remove(op: MaterializeInDestinationOp) -> None:

@@ -8,5 +8,5 @@ func.func @main(%stale: tensor<2xf32> {tf.aliasing_output = 0 : i32}, %a: tensor
   func.return %m : tensor<2xf32>
 }
 
-// CHECK: is not aliased, and a materialization dropped: argument 0 claims result 0 already
+// CHECK: argument 0 of @main loses tf.aliasing_output = 0: another argument is materialized into with that result
 // CHECK-NOT: bufferization.materialize_in_destination
