@@ -278,6 +278,24 @@ def test_sizes_that_save_nothing_or_are_unknown(argument: Leaf, reason: str) -> 
     )
 
 
+def test_a_donor_is_told_of_a_result_that_nobody_has_taken() -> None:
+    """Of two results with as many bytes, and of two with as many elements, the first is another argument's."""
+    arguments = [leaf(0, "x", (64,)), leaf(1, "y", (64,), "int32"), leaf(2, "z", (64,), "bfloat16")]
+    results = [leaf(0, "[0]", (64,), "int32"), leaf(1, "[1]", (8, 8), "int32"), leaf(2, "[2]", (64,), "bfloat16")]
+    told = only(signature(arguments, results), aliased({1: 0, 2: 2}, frozenset({0})), donated=frozenset({0, 1, 2}))
+    assert told.reason.startswith("left to XLA: no free result is float32[64], but result [1] (int32[8,8]) has as many")
+    fewer = [leaf(0, "[0]", (64,), "bfloat16"), leaf(1, "[1]", (8, 8), "bfloat16")]
+    told = only(signature(arguments, fewer), aliased({2: 0}, frozenset({0})), donated=frozenset({0, 2}))
+    assert "XLA cannot use it: result [1] (bfloat16[8,8]) has as many elements" in told.reason
+
+
+def test_a_donor_of_unknown_size_is_like_no_result_of_unknown_size() -> None:
+    results = [leaf(0, "[0]", (None, 4))]
+    told = only(signature([leaf(0, "x", (None, 4))], results), aliased({}, frozenset({0})))
+    assert "matches" not in told.reason
+    assert "as many" not in told.reason
+
+
 def test_a_donation_that_never_reached_the_program_says_why() -> None:
     result = leaf(0, "[0]", (64, 128))
     inside = signature([replace(W, ignored="inner jit")], [result])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import jax
@@ -9,6 +10,8 @@ import jax.numpy as jnp
 import pytest
 
 import donation_inspector as di
+from donation_inspector.present.headline import measured_sentence
+from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
 from small_programs import TWO_FOR_ONE_RESULT
 
 Steps = list[tuple[int, int, str]]
@@ -73,6 +76,16 @@ def test_a_host_callback_is_refused_with_the_reason() -> None:
     assert {variant.status for variant in measurement.variants.values()} == {"refused"}
     assert all("callback" in (variant.error or "") for variant in measurement.variants.values())
     assert measurement.measured_saved is None
+
+
+def test_measured_savings_are_what_no_donation_peaks_higher() -> None:
+    peaks = {"none": 1000, "jax": 600, "pass": 1300}
+    ran = {name: MeasuredVariant(name, peak, None, None, None, "ok", None) for name, peak in peaks.items()}
+    found = Measurement("cpu", "real", 1, ran, True)
+    assert (found.saved("none"), found.saved("jax"), found.measured_saved) == (0, 400, -300)
+    assert measured_sentence(found).startswith("Measured: donation saves 400 B at the peak; all outputs are bit-equal")
+    swapped = dataclasses.replace(found, variants={**ran, "jax": ran["pass"]}, outputs_equal=False)
+    assert measured_sentence(swapped).startswith("Measured: donation costs 300 B more at the peak; the outputs differ")
 
 
 @pytest.mark.parametrize("pipeline", ["jax-use-donated-arguments{remove-matched-outputs=true}"])

@@ -219,6 +219,13 @@ def test_an_array_without_bytes_has_nothing_to_reuse() -> None:
     assert found.sentence() == "0 of 1 donated arguments was reused in your call; 1 only freed."
 
 
+def test_some_of_its_buffers_in_a_result_are_not_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    landed = verifying._landed
+    monkeypatch.setattr(verifying, "_landed", lambda *given: dict(list(landed(*given).items())[:3]))
+    (found,) = di.verify(double, jax.device_put(ones(), split())).arguments
+    assert (found.outcome, found.result, found.reason) == ("freed", None, "results lie in 3 of its 4 buffers")
+
+
 def test_called_alone_an_inner_jit_donates() -> None:
     x = ones()
     before = lies(x)

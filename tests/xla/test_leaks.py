@@ -115,6 +115,19 @@ def test_globals_and_closures_are_put_back() -> None:
     assert float(train(2 * X)) == 6.0
 
 
+def test_an_item_of_a_list_that_is_replaced_is_put_back() -> None:
+    held: list[Any] = [jnp.ones(3), jnp.zeros(3)]
+    before = list(held)
+
+    def train(x: Any) -> Any:
+        held[0] = step({"w": held[0]}, x)["w"]
+        return held[0].sum()
+
+    lower(train, (X,), {})
+    assert [one is other for one, other in zip(held, before, strict=True)] == [True, True]
+    assert float(train(2 * X)) == 6.0
+
+
 class Slotted:
     __slots__ = ("last",)
 
