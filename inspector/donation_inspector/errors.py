@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from donation_inspector.common.visible import shown
+
 _NAMED = 4
 
 
 class DonationInspectorError(Exception):
     """Base of every error that the inspector raises on purpose."""
+
+    def __str__(self) -> str:
+        # names and messages of a program's stand in it
+        return shown(super().__str__())
 
     def _render_traceback_(self) -> list[str]:
         # IPython asks an exception for its own rendering: the message says it all, frames of ours would bury it.

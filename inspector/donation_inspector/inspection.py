@@ -25,6 +25,7 @@ from donation_inspector.common.forgetting import forget
 from donation_inspector.common.progress import Progress, reported
 from donation_inspector.common.signature import Donation
 from donation_inspector.common.units import parse_bytes
+from donation_inspector.common.visible import shown_in_line
 from donation_inspector.errors import CompileError
 from donation_inspector.files import saved
 from donation_inspector.frameworks import jitting
@@ -549,7 +550,7 @@ class Inspection:
 
     def __repr__(self) -> str:
         donated = sum(argument.donated for argument in self.arguments)
-        return f"<Inspection {self.name}: {len(self.arguments)} arguments, {donated} donated>"
+        return f"<Inspection {shown_in_line(self.name)}: {len(self.arguments)} arguments, {donated} donated>"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         try:

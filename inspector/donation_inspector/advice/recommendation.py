@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from donation_inspector.common.units import format_bytes
+from donation_inspector.common.visible import shown_in_html
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ class Recommendation:
         return "\n".join([*self.lines(), *([self._to_do()] if self.code else [])])
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.lines())
-        return f"{lines}<pre>{html.escape(self._to_do())}</pre>" if self.code else lines
+        lines = "".join(f"<p>{shown_in_html(line)}</p>" for line in self.lines())
+        return f"{lines}<pre>{shown_in_html(self._to_do())}</pre>" if self.code else lines
 
     def _to_do(self) -> str:
         one_line = not self.code.startswith("#") and "\n" not in self.code

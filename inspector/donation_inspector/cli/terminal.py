@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from donation_inspector.analysis.donation import Verdict
 from donation_inspector.common.progress import Progress, reported
 from donation_inspector.common.tables import Table
+from donation_inspector.common.visible import shown, shown_in_line
 from donation_inspector.present import report
 from donation_inspector.present.report import Block
 
@@ -87,10 +88,10 @@ def _drawn(block: Block, width: int) -> list[RenderableType]:
     from rich.text import Text
 
     if isinstance(block, Table):
-        return _table(block, width)
+        return _table(Table(block.header, [[shown_in_line(cell) for cell in row] for row in block.rows]), width)
     if not isinstance(block, str):
-        return [Text.assemble(*((part.text, "bold" if part.strong else "") for part in block))]
-    line, severity = Text(block), block.split(" ", 1)[0]
+        return [Text.assemble(*((shown(part.text), "bold" if part.strong else "") for part in block))]
+    line, severity = Text(shown(block)), block.split(" ", 1)[0]
     if severity in _SEVERITIES:
         line.stylize(_SEVERITIES[severity], 0, len(severity))
     return [line]

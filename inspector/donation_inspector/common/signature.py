@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from donation_inspector.common import visible
+
 Shape = tuple[int | None, ...]
 """Dimensions; None where the size is dynamic."""
 
 Ignored = Literal["inner jit", "debug_nans", "disable_jit"]
-"""Why a donation that somebody wrote never reached the program: an inner jit asks for it, or this setting of JAX is on."""
+"""Why a donation that somebody wrote never reached the program: an inner jit asks for it, or a setting of JAX is on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,13 @@ class Leaf:
     ignored: Ignored | None = None
     added_by: str | None = None
     updates: str | None = None
+
+    def __post_init__(self) -> None:
+        # whoever names it: no path moves the cursor of the terminal that it is written on
+        for name in ("path", "root"):
+            written = getattr(self, name)
+            if not written.isprintable():
+                object.__setattr__(self, name, visible.one_line(written))
 
     @property
     def title(self) -> str:

@@ -8,6 +8,8 @@ import sysconfig
 from functools import cache
 from pathlib import Path, PurePath
 
+from donation_inspector.common.visible import one_line
+
 _LIBRARIES = ("jax", "jaxlib", "flax", "optax", "equinox", "haiku", "chex", "numpy", "donation_inspector")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _CELL = re.compile(r".*[\\/]ipykernel_\d+[\\/]\d+\.py|<ipython-input-.*>")
@@ -29,6 +31,7 @@ def is_user_code(file: str) -> bool:
 def place(file: str, line: int) -> str:
     """A place as people write it: "train.py:41", "cell:3" for a notebook's cell, which has no file of its own."""
     name = "cell" if _CELL.fullmatch(file) else re.split(r"[\\/]", file)[-1]
+    name = one_line(name)
     return f"{name}:{line}" if line else name
 
 

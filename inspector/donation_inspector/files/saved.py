@@ -19,6 +19,7 @@ import msgspec
 
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.common.signature import Donation, Implicit, Leaf, Signature
+from donation_inspector.common.visible import one_line
 from donation_inspector.errors import CompileError, IRError
 from donation_inspector.files import archive, consistent, saved_format
 from donation_inspector.files.saved_format import FORMAT, FORMATS, Pairs, SavedCompiled, SavedDecision, State
@@ -62,7 +63,7 @@ class FromSaved:
 
     def __init__(self, state: State, module: Any, told: tuple[str, ...]) -> None:
         """`told` are the notes on what the file asks for and does not get."""
-        self.name = state.name
+        self.name = one_line(state.name)
         self.module = module
         self.signature = Signature(
             tuple(_made(Leaf, leaf) for leaf in state.signature.arguments),

@@ -6,7 +6,6 @@ so measured figures are left to `text` and `page`.
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -17,6 +16,7 @@ from donation_inspector.attribution import describe
 from donation_inspector.common.labels import type_label
 from donation_inspector.common.tables import Table, aligned, html_table
 from donation_inspector.common.units import format_bytes, total_bytes
+from donation_inspector.common.visible import shown, shown_in_html
 from donation_inspector.errors import CompileError
 from donation_inspector.present import headline
 from donation_inspector.present.verified_column import InYourCall
@@ -57,7 +57,7 @@ def plain(drawn: Sequence[Block]) -> str:
 def _lines(block: Block) -> list[str]:
     if isinstance(block, Table):
         return aligned(*block)
-    return [block if isinstance(block, str) else "".join(part.text for part in block)]
+    return [shown(block if isinstance(block, str) else "".join(part.text for part in block))]
 
 
 def static_html(inspection: Inspection) -> str:
@@ -67,7 +67,7 @@ def static_html(inspection: Inspection) -> str:
 
 def page(inspection: Inspection) -> str:
     """A whole HTML page with everything known, measured figures included."""
-    title = html.escape(f"Donation report: {inspection.name}")
+    title = shown_in_html(f"Donation report: {inspection.name}")
     return (
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>\n'
         '<meta name="viewport" content="width=device-width">\n'
@@ -172,7 +172,7 @@ def _compiled_rows(inspection: Inspection) -> Rows:
     for name in VARIANTS:
         variant = comparison.variants[name]
         if variant.memory is None:
-            rows.append((name, f"{variant.status}: {variant.error}"))
+            rows.append((name, f"{variant.status}: {_in_line(variant.error)}"))
         else:
             memory = variant.memory
             sizes = (memory.argument, memory.output, memory.alias, memory.temp, memory.total)
@@ -238,9 +238,13 @@ def _measured_rows(inspection: Inspection) -> Rows:
         variant = measurement.variants[name]
         spread = "" if variant.spread is None else " to ".join(map(format_bytes, variant.spread))
         seconds = "" if variant.seconds is None else f"{variant.seconds:.3g} s"
-        outcome = "ok" if variant.status == "ok" else f"{variant.status}: {variant.error}"
+        outcome = "ok" if variant.status == "ok" else f"{variant.status}: {_in_line(variant.error)}"
         rows.append((name, format_bytes(variant.peak), spread, format_bytes(variant.predicted), seconds, outcome))
     return rows
+
+
+def _in_line(error: str | None) -> str:
+    return " ".join((error or "").split())
 
 
 _WHOLE_HEADER = ("argument", "leaves", "bytes", "asked", "outcome")
@@ -298,7 +302,7 @@ def _measured(inspection: Inspection) -> list[Block]:
 
 
 def _html(inspection: Inspection, *, measured: bool) -> str:
-    esc = html.escape
+    esc = shown_in_html
     parts = headline.headline(inspection, measured=measured)
     sentence = "".join(f"<b>{esc(part.text)}</b>" if part.strong else esc(part.text) for part in parts)
     fix = headline.fix(inspection, measured=measured)

@@ -16,6 +16,7 @@ import jax
 
 from donation_inspector.analysis.fifo import pair_in_order
 from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.common.visible import one_line
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import step
 from donation_inspector.frameworks.call_site import NOWHERE, CallSite
@@ -218,4 +219,4 @@ def _read(given: str | bytes | pathlib.Path) -> tuple[bytes | str, str]:
             f"{reprlib.repr(given)} ({type(given).__name__}) is no MLIR text, bytecode or path. Give one of these; "
             "for a function, use inspect."
         ) from None
-    return reading.read(path, "Give MLIR text, bytecode or a file."), path.name
+    return reading.read(path, "Give MLIR text, bytecode or a file."), one_line(path.name)

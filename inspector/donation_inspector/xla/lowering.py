@@ -11,6 +11,7 @@ from typing import Any
 import jax
 
 from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.common.visible import one_line
 from donation_inspector.errors import DeletedError, TraceError
 from donation_inspector.xla import attributes, internals, notes, packing, placement
 from donation_inspector.xla.decide import Pairing, agrees, known_here, lower_again
@@ -150,7 +151,7 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
         signature, donation, donated = notes.without_donation(signature), Donation(), frozenset[int]()
     told = (*_off_notes(signature, asked, staged), *_notes(signature, donated, staged))
     return Lowered(
-        name=staged.name or str(facts.name),
+        name=one_line(staged.name or str(facts.name)),
         signature=notes.with_ignored(signature, told),
         donation=donation,
         warnings=_warnings(signature, donation, donated, shared, (*staged.said, *said(caught))),

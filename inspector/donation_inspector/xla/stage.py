@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from donation_inspector.common.visible import one_line
 from donation_inspector.errors import DonationInspectorError, TraceError
 from donation_inspector.xla import explain, internals, leaks
 from donation_inspector.xla.facts import Order
@@ -33,7 +34,8 @@ class Stage:
     `name` is empty where a lowering alone was given.
     `inputs` are the caller's flat arrays (shapes where only shapes are known); `said` are the warnings of tracing,
     without those about donation; `asked` has the arguments that the jitted function itself asks to donate, by name,
-    and by number as `args[0]`, None where unknown; `is_call` tells whether it was traced here, as the function's own call; `leaked` tells whether traced values were
+    and by number as `args[0]`, None where unknown; `is_call` tells whether the function was traced here, as its own
+    call does; `leaked` tells whether traced values were
     stored outside, and `put_back` whether what was there is again.
     `order` is the one in which JAX was given the user's flat arrays, None where that is the user's own.
     """
@@ -243,7 +245,7 @@ def _of_ready(ready: jax.stages.Traced | jax.stages.Lowered) -> Stage:
 
 def _name(fn: Any) -> str:
     inner = _innermost(fn)
-    return str(getattr(inner, "__name__", None) or type(inner).__name__)
+    return one_line(str(getattr(inner, "__name__", None) or type(inner).__name__))
 
 
 def _short(value: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from donation_inspector.common.tables import aligned
 from donation_inspector.common.units import format_bytes
+from donation_inspector.common.visible import shown_in_html
 from donation_inspector.questions.compare.answer import Variant, fits_words
 
 Size = int | tuple[int, ...]
@@ -109,13 +109,13 @@ class Sweep:
         def line(cells: Sequence[str], tag: str) -> str:
             return (
                 "<tr>"
-                + "".join(f'<{tag} style="text-align:left">{html.escape(one)}</{tag}>' for one in cells)
+                + "".join(f'<{tag} style="text-align:left">{shown_in_html(one)}</{tag}>' for one in cells)
                 + "</tr>"
             )
 
         rows = "".join(line(row, "td") for row in self._cells())
         last = self._last_line()
-        return f"<table>{line(self._header(), 'th')}{rows}</table>" + (f"<p>{html.escape(last)}</p>" if last else "")
+        return f"<table>{line(self._header(), 'th')}{rows}</table>" + (f"<p>{shown_in_html(last)}</p>" if last else "")
 
     def _header(self) -> tuple[str, ...]:
         return (*self.rows[0].sizes, f"none ({self.target})", "as donated", "fits", "")
