@@ -15,6 +15,7 @@ from jax import jit
 import damage
 import donation_inspector as di
 from donation_inspector.cli import main
+from donation_inspector.files import archive
 from opening_files import opened
 
 
@@ -28,7 +29,9 @@ def sound(saved: tuple[di.Inspection, Path], tmp_path_factory: pytest.TempPathFa
     return {"di": saved[1], "json": summary, "mlir": text}
 
 
-@pytest.mark.parametrize("share", [0.06, pytest.param(1.0, marks=pytest.mark.exhaustive)], ids=["sample", "all"])
+@pytest.mark.parametrize(
+    "share", [0.06, pytest.param(1.0, marks=[pytest.mark.exhaustive, pytest.mark.timeout(7200)])], ids=["sample", "all"]
+)
 def test_what_is_damaged_is_one_error_or_a_correct_load(share: float, sound: dict[str, Path], tmp_path: Path) -> None:
     def files(kind: str, count: int, *changes: Callable[..., bytes], part: str = "") -> list[Path]:
         each = round(share * count / len(changes))
@@ -78,6 +81,19 @@ def deep(path: Path, sound: Path) -> None:
     damage.packed(path, {**parts, "inspection.json": b'{"format":2,"more":' + b"[" * 1_000_000})
 
 
+def long_names(path: Path, sound: Path) -> None:
+    state = json.loads(damage.parts_of(sound)["inspection.json"])
+    for leaf in state["signature"]["arguments"]:
+        leaf["path"] = "p" * 1_500_000
+    damage.packed(path, {**damage.parts_of(sound), "inspection.json": json.dumps(state).encode()})
+
+
+def large_tree(path: Path, sound: Path) -> None:
+    state = json.loads(damage.parts_of(sound)["inspection.json"])
+    state["signature"]["returned"] = "{" + ",".join(f"'{number}':0" for number in range(100_000)) + "}"
+    damage.packed(path, {**damage.parts_of(sound), "inspection.json": json.dumps(state).encode()})
+
+
 def folder(path: Path, sound: Path) -> None:  # noqa: ARG001
     path.mkdir()
 
@@ -102,7 +118,7 @@ def sparse(path: Path, sound: Path) -> None:  # noqa: ARG001
 @pytest.mark.parametrize("suffix", [".di", ".mlir", ".json"])
 def test_what_is_no_file_of_ours_is_told(suffix: str, sound: dict[str, Path], tmp_path: Path) -> None:
     makers = [folder, pipe, device, loop, sparse]
-    makers += [zeros, understated, many_parts, encrypted, deep] if suffix == ".di" else []
+    makers += [zeros, understated, many_parts, encrypted, deep, long_names, large_tree] if suffix == ".di" else []
     paths = [tmp_path / f"{make.__name__}{suffix}" for make in makers]
     for make, path in zip(makers, paths, strict=True):
         make(path, sound["di"])
@@ -114,12 +130,13 @@ def test_what_is_no_file_of_ours_is_told(suffix: str, sound: dict[str, Path], tm
     assert max(one.grew or 0 for one in found) < 24 << 20
 
 
-def test_a_file_unpacks_to_little_more_than_it_takes(tmp_path: Path) -> None:
+def test_a_large_file_unpacks_to_little_more_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "SMALL", 0)
     shapes = [jnp.zeros((4,)) for _ in range(300)]
     path = tmp_path / "many.di"
     di.inspect(lambda many: [one + 1 for one in many], shapes).save(path)
-    with zipfile.ZipFile(path) as archive:
-        unpacked = sum(entry.file_size for entry in archive.infolist())
+    with zipfile.ZipFile(path) as packed:
+        unpacked = sum(entry.file_size for entry in packed.infolist())
     assert unpacked <= 8 * path.stat().st_size
     assert len(di.load(path).arguments) == 300
 

@@ -6,15 +6,24 @@ import json
 import subprocess
 import sys
 import zipfile
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jax
+import msgspec
 import pytest
 
 import donation_inspector as di
 from case_loader import CASE_NAMES, load
+from donation_inspector.common.signature import Ignored, Implicit, Leaf, Signature
+from donation_inspector.files import saved_format
+from donation_inspector.frameworks.ways import Way
 from donation_inspector.present import report
+from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
+from donation_inspector.questions.verify.answer import DonatedArgument, Outcome
+from donation_inspector.xla.results import Memory, Status
+from donation_inspector.xla.targets import Target
 
 
 def inspected(name: str) -> di.Inspection:
@@ -132,3 +141,31 @@ def test_another_file_is_told(make: Any, words: str, tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_is_told(saved: tuple[di.Inspection, Path], tmp_path: Path) -> None:
     with pytest.raises(di.DonationInspectorError, match="cannot be written"):
         saved[0].save(tmp_path / "no" / "such" / "folder.di")
+
+
+MIRRORS = [
+    *((saved_format.SavedLeaf, Leaf), (saved_format.SavedImplicit, Implicit), (saved_format.SavedSignature, Signature)),
+    *((saved_format.SavedWay, Way), (saved_format.SavedTarget, Target), (saved_format.SavedMemory, Memory)),
+    *((saved_format.SavedRun, MeasuredVariant), (saved_format.SavedArgument, DonatedArgument)),
+    (saved_format.SavedAnswer, Measurement),
+]
+
+
+@pytest.mark.parametrize(("written", "ours"), MIRRORS, ids=lambda one: one.__name__)
+def test_the_format_has_every_field(written: Any, ours: Any) -> None:
+    assert {field.name for field in msgspec.structs.fields(written)} == {field.name for field in fields(ours)}
+
+
+@pytest.mark.parametrize(
+    ("written", "ours"),
+    [
+        (saved_format.Status, Status),
+        (saved_format.SavedLeaf.__annotations__["ignored"], Ignored),
+        (saved_format.SavedArgument.__annotations__["outcome"], Outcome),
+    ],
+    ids=["status", "ignored", "outcome"],
+)
+def test_the_format_has_every_word(written: Any, ours: Any) -> None:
+    written = eval(written, vars(saved_format)) if isinstance(written, str) else written
+    words = [get_args(part) or (part,) for part in get_args(written)]
+    assert {word for group in words for word in group} - {type(None)} == set(get_args(ours))

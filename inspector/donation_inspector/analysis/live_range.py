@@ -21,6 +21,7 @@ from donation_inspector.analysis.liveness import Liveness
 from donation_inspector.analysis.naming import CONSTANT, operation_name, value_names
 from donation_inspector.common.signature import Shape
 from donation_inspector.errors import IRError
+from donation_inspector.ir.dialect import to_text
 from donation_inspector.ir.location import source
 from donation_inspector.ir.size import nbytes, shape_dtype
 
@@ -28,6 +29,9 @@ Kind = Literal["argument", "constant", "temporary", "result"]
 KINDS: tuple[Kind, ...] = ("argument", "constant", "temporary", "result")
 UNKNOWN = -1
 """Stands in the `nbytes` column for a size that is unknown."""
+
+_MOST = 1 << 50
+"""Bytes of one value; thousands of these together are still no overflow."""
 
 _NO_NAMES: Mapping[int, str] = MappingProxyType({})
 
@@ -74,6 +78,8 @@ class _Values:
         sizes: dict[int, int] = {}
         for type_ in {id(value.type): value.type for value in self.values}.values():
             size = nbytes(type_)
+            if size is not None and size > _MOST:
+                raise IRError(f"{to_text(type_)} has {size} bytes: no devices have so many together.")
             sizes[id(type_)] = UNKNOWN if size is None else size
         return np.array([sizes[id(value.type)] for value in self.values], np.int64)
 
@@ -110,7 +116,8 @@ class LiveRanges(Sequence[LiveRange]):
     hull of the stretches at which the value is live; `spans` holds these as three int32 rows: value, first operation,
     last operation.
 
-    Raises IRError for a function without a body, IndexError for a position that is no argument.
+    Raises IRError for a function without a body or with a value that no devices hold, IndexError for a position that is
+    no argument.
     """
 
     def __init__(

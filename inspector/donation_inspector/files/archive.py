@@ -14,11 +14,11 @@ from donation_inspector.program.reading import opened
 
 MOST = 10
 """A file unpacks to at most so many times its size."""
-SMALL = 8 << 20
+SMALL = 4 << 20
 """To that many bytes any file may unpack: a small one from an earlier version is packed tighter."""
 _ENTRIES = 10_000
 _TIGHT = 6
-"""What deflates to less than this part of it is kept as it is: a file of ours is never near `MOST`."""
+"""What deflates to less than this part of it is kept as it is in a file that is not small, far below `MOST`."""
 
 Damage = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError, ValueError)
 """What zipfile raises on a file that is no zip, is cut short or is changed; RuntimeError where it asks a password."""
@@ -26,9 +26,10 @@ Damage = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplement
 
 def write(path: str | os.PathLike[str], parts: Mapping[str, bytes]) -> None:
     """Write the parts by their names. Raises OSError."""
+    large = sum(map(len, parts.values())) > SMALL
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in parts.items():
-            packs_tighter = len(zlib.compress(data)) * _TIGHT < len(data)
+            packs_tighter = large and len(zlib.compress(data)) * _TIGHT < len(data)
             archive.writestr(name, data, zipfile.ZIP_STORED if packs_tighter else zipfile.ZIP_DEFLATED)
 
 

@@ -14,8 +14,10 @@ from donation_inspector.ir.size import of_text
 _STATIC = ("static_argnames", "static_argnums", "keep_unused")
 _TREE = (ast.Tuple, ast.Constant, ast.Load)
 _SPEC = (ast.Expression, ast.Call, ast.Tuple, ast.Constant, ast.Name, ast.Attribute, ast.Load)
-_LONGEST = 1_000_000
-"""Characters of a written tree: Python's own parser takes a hundred times as many bytes."""
+_LONGEST = 10_000
+"""Characters of a line of code: Python's own parser takes a hundred times as many bytes."""
+_EACH = 300
+"""Characters of a tree's text for each of its leaves."""
 
 
 def problems(state: State, module: Any, hlos: int) -> Iterator[str]:
@@ -25,6 +27,11 @@ def problems(state: State, module: Any, hlos: int) -> Iterator[str]:
     """
     inputs, outputs = _types(entry_operation(module))
     signature = state.signature
+    counted = module.operation.attributes
+    if "mhlo.num_partitions" in counted:
+        partitions = str(counted["mhlo.num_partitions"]).partition(" ")[0]
+        if partitions != str(signature.devices):
+            yield f"the program is for {partitions} devices, not for {signature.devices}"
     yield from _leaves("argument", signature.arguments, signature.implicit_arguments, inputs)
     yield from _leaves("result", signature.results, signature.implicit_results, outputs)
     leaves = len(signature.arguments)
@@ -117,7 +124,9 @@ def _code(state: State) -> Iterator[str]:
     returned, results = state.signature.returned, len(state.signature.results)
     if returned is not None:
         try:
-            numbers = tuple(_numbers(ast.literal_eval(returned) if len(returned) < _LONGEST else returned))
+            numbers = tuple(
+                _numbers(ast.literal_eval(returned) if len(returned) <= _LONGEST + _EACH * results else returned)
+            )
         except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
             yield "signature.returned is no tree of results"
         else:

@@ -32,6 +32,7 @@ Word = Annotated[str, Meta(pattern=r"^\w*$", max_length=1000)]
 """A Python identifier, or nothing: it may be written into a line of code."""
 Dotted = Annotated[str, Meta(pattern=r"^[\w.<>]*$", max_length=1000)]
 Short = Annotated[str, Meta(max_length=10_000)]
+Words = Annotated[str, Meta(max_length=100_000)]
 PlatformName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,40}$")]
 Pairs = tuple[tuple[tuple[Number, Number], ...], tuple[Number, ...]]
 """A donation by position: (argument, result) of what is aliased, and the donors."""
@@ -46,23 +47,23 @@ class SavedLeaf(Saved, frozen=True):
     """See `signature.Leaf`."""
 
     index: Number
-    path: str
+    path: Short
     shape: Dimensions
     dtype: Short
     nbytes: Count | None
     shard_shape: Dimensions
     nbytes_per_device: Count | None
     position: Number | None
-    sharding: str | None = None
+    sharding: Words | None = None
     donated: bool = False
-    root: str = ""
-    spec: str | None = None
-    mesh: str | None = None
+    root: Short = ""
+    spec: Words | None = None
+    mesh: Words | None = None
     memory: Word | None = None
-    layout: str | None = None
+    layout: Words | None = None
     ignored: Literal["inner jit", "debug_nans", "disable_jit"] | None = None
-    added_by: str | None = None
-    updates: str | None = None
+    added_by: Short | None = None
+    updates: Short | None = None
 
 
 class SavedImplicit(Saved, frozen=True):
@@ -70,7 +71,7 @@ class SavedImplicit(Saved, frozen=True):
 
     position: Number
     kind: Literal["token", "ref", "constant", "dimension", "unknown"]
-    type: str
+    type: Words
 
 
 class SavedSignature(Saved, frozen=True):
@@ -96,12 +97,13 @@ class SavedWay(Saved, frozen=True):
     rest: Word = ""
     others: Word = ""
     inner: Dotted = ""
+    also: Dotted = ""
 
 
 class SavedTarget(Saved, frozen=True):
     """See `xla.targets.Target`. It names what was compiled for; what is compiled anew is looked up by its name."""
 
-    name: str
+    name: Short
     platform: PlatformName
     here: bool = True
     topology: Short = ""
@@ -116,7 +118,7 @@ class SavedDecision(Saved, frozen=True):
     leaves: tuple[Number, ...]
     donation: Pairs
     warned: tuple[Number, ...]
-    notes: tuple[str, ...]
+    notes: Annotated[tuple[Words, ...], Meta(max_length=10_000)]
 
 
 class SavedMemory(Saved, frozen=True):
@@ -178,7 +180,7 @@ class SavedAnswer(Saved, frozen=True):
     runs: Number
     variants: SavedRuns
     outputs_equal: bool | None = None
-    limits: str | None = None
+    limits: Words | None = None
     devices: Annotated[int, Meta(ge=1, le=1 << 20)] = 1
 
 
@@ -194,11 +196,11 @@ class SavedArgument(Saved, frozen=True):
     """See `verification.DonatedArgument`."""
 
     index: Number
-    path: str
+    path: Short
     nbytes: Count | None
     outcome: Literal["reused", "freed", "alive", "unknown"]
-    result: str | None
-    reason: str
+    result: Short | None
+    reason: Words
 
 
 class SavedVerification(Saved, frozen=True):
@@ -219,8 +221,8 @@ class State(Struct, frozen=True):
     """All of it."""
 
     format: int
-    versions: dict[str, str]
-    name: str
+    versions: dict[str, Short]
+    name: Short
     platform: PlatformName
     signature: SavedSignature
     donated: tuple[Number, ...]

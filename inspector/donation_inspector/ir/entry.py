@@ -195,7 +195,7 @@ def _malformed(function: FuncOp) -> list[str]:
     for position, entry in enumerate(argument_attributes(function)):
         for key, meaning in ((ALIAS, "the number of a result"), (DONOR, "true or false")):
             value = entry.data.get(key)
-            if value is not None and not isinstance(value, IntegerAttr):
+            if value is not None and not (isinstance(value, IntegerAttr) and _is_int32(value)):
                 problems.append(f"Argument {position} has {key} = {to_text(value)}, which is not {meaning}.")
     return problems
 
@@ -217,7 +217,11 @@ def _dictionaries(attributes: Iterable[DictionaryAttr] | None, count: int) -> tu
 
 def _alias(entry: DictionaryAttr) -> int | None:
     value = entry.data.get(ALIAS)
-    return value.value.data if isinstance(value, IntegerAttr) else None
+    return value.value.data if isinstance(value, IntegerAttr) and _is_int32(value) else None
+
+
+def _is_int32(value: IntegerAttr) -> bool:
+    return -(1 << 31) <= value.value.data < 1 << 31
 
 
 def _is_donor(entry: DictionaryAttr) -> bool:

@@ -70,8 +70,7 @@ def _divide(shape: Shape, tiles: Sequence[int | None] | None) -> Shape:
     if tiles is None or len(tiles) != len(shape):
         return (None,) * len(shape)
     return tuple(
-        None if extent is None or tile is None else -(-extent // tile)
-        for extent, tile in zip(shape, tiles, strict=True)
+        None if extent is None or not tile else -(-extent // tile) for extent, tile in zip(shape, tiles, strict=True)
     )
 
 

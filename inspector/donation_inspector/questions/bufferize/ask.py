@@ -47,7 +47,6 @@ def bufferize(
     MeasureError: a file whose code may reach outside of its own arrays.
     """
     tools.find()
-    running.refuse_memory_access(subject)
     name = pipeline_name(pipeline)
     results = _results(subject)
     try:
@@ -57,6 +56,7 @@ def bufferize(
             program = subject.origin.program(with_donation(subject.origin.module, NOTHING), target)
     except IRError as error:
         raise CompileError(f"The target 'mlir' cannot run {subject.origin.name}: {error}") from None
+    running.refuse_memory_access(subject)
     values, inputs = values_of(subject, "real")
     chosen = [pipeline] if isinstance(pipeline, ModulePass) else pipeline
     task = Task(
