@@ -464,3 +464,15 @@ def test_a_method_of_equinox_gives_its_object_away(notebook: Notebook, capsys: A
     inspection = notebook.donation()
     assert paths(inspection) == ["self.w", "by"]
     assert "net was donated to net.scale by the call in cell [3], line 1" in capsys.readouterr().out
+
+
+def test_a_pmap_step_that_donated_its_arguments_is_found(notebook: Notebook) -> None:
+    notebook.run("train = jax.pmap(train_step, donate_argnums=0)\nstate = {'w': jnp.ones((1, 4))}")
+    notebook.run("train(state, jnp.ones((1, 3)))")
+    assert notebook.run("train(state, jnp.ones((1, 3)))") is not None
+
+    inspection = notebook.donation()
+
+    assert inspection.name == "train_step"
+    assert inspection.arguments[0].shape == (1, 4)
+    assert inspection.arguments[0].donated

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import threading
 import warnings
 import weakref
@@ -19,6 +20,7 @@ from donation_inspector.capture.opening import inspect
 from donation_inspector.capture.watch import Watched, watch
 from donation_inspector.errors import TraceError
 
+pjit: Any = importlib.import_module("jax._src.pjit")
 BIG = 1 << 19
 """Elements of an array that is too big for an Inspection to keep."""
 
@@ -322,3 +324,29 @@ def test_a_jax_that_dispatches_in_another_way_is_told(monkeypatch: pytest.Monkey
 def test_what_is_no_name_is_told_at_once() -> None:
     with pytest.raises(TraceError, match="waits for a function by its name"), watch(jnp.sin):  # type: ignore[arg-type]
         pass
+
+
+@functools.partial(jax.pmap, axis_name="device", donate_argnums=0)
+def mapped_step(state: Any, x: Any) -> Any:
+    return jax.tree.map(lambda p: p - 0.1 * jax.lax.pmean(x.sum(), "device"), state)
+
+
+def test_a_pmap_step_is_caught_as_the_user_calls_it() -> None:
+    state = {"w": jnp.ones((1, 8))}
+
+    with watch() as watched:
+        mapped_step(state, jnp.ones((1, 4)))
+
+    assert (watched.inspection.name, paths(watched)) == ("mapped_step", ["state['w']", "x"])
+    assert [argument.donated for argument in watched.inspection.arguments] == [True, False]
+
+
+@pytest.mark.parametrize("name", ["_cpp_pjit_cache_fun_only", "_get_fastpath_data", "_infer_params"])
+def test_jax_is_as_it_was_whatever_raises(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.delattr(pjit, name)
+    before = dict(vars(pjit))
+
+    with pytest.raises(TraceError, match=f"jax {jax.__version__}"), watch():
+        raise AssertionError("watch was entered")
+
+    assert dict(vars(pjit)) == before

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from donation_inspector.frameworks import nnx
+from donation_inspector.xla.traceback_frames import pmap_call
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ def outermost(jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], fra
     if found is None:
         return MadeCall(jitted, args, kwargs, _module(frame))
     wrapper = found.function
+    if isinstance(wrapper, FunctionType):
+        return found
     inner = wrapper.jitted_fn if nnx.is_wrapped(wrapper) else wrapper._cached
     return found if getattr(inner, "_fun", None) is jitted._fun else MadeCall(jitted, args, kwargs, _module(frame))
 
@@ -36,6 +39,9 @@ def outermost(jitted: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], fra
 def called_in(frame: FrameType) -> MadeCall | None:
     """The `nnx.jit` or `eqx.filter_jit` call that a frame of these carries out; None for any other frame."""
     module = _module(frame)
+    mapped = pmap_call(frame)
+    if mapped is not None:
+        return MadeCall(*mapped, _module(_above(frame, module)))
     # Reading a frame's variables makes it hold their values: only a framework's frame, which ends with the call.
     held = frame.f_locals if module.startswith(("equinox.", "flax.nnx")) else {}
     if "jit_wrapper" in held:
@@ -45,10 +51,14 @@ def called_in(frame: FrameType) -> MadeCall | None:
         given = _without_partial(wrapper, tuple(held["args"]))
     else:
         return None
+    return MadeCall(wrapper, given, held["kwargs"], _module(_above(frame, module)))
+
+
+def _above(frame: FrameType, module: str) -> FrameType | None:
     above: FrameType | None = frame
     while above is not None and _module(above) == module:
         above = above.f_back
-    return MadeCall(wrapper, given, held["kwargs"], _module(above))
+    return above
 
 
 def _module(frame: FrameType | None) -> str:

@@ -12,8 +12,12 @@ from weakref import WeakSet
 class Widget(Protocol):
     """What a cell shows."""
 
+    def let_go(self) -> None:
+        """The cell is run again."""
+        ...
+
     def replaced(self) -> None:
-        """Another run of the cell took its place."""
+        """That took its place."""
         ...
 
 
@@ -33,11 +37,14 @@ class Cells:
         if self._running:
             self._now.add(widget)
 
-    def _begin(self, _info: Any) -> None:
+    def _begin(self, info: Any) -> None:
         self._running = True
+        # most often the cell makes the same anew: both at once would take twice the memory
+        for widget in tuple(self._shown.get(_name(info), ())):
+            widget.let_go()
 
     def _end(self, result: Any) -> None:
-        cell = str(getattr(result.info, "cell_id", None) or result.info.raw_cell)
+        cell = _name(result.info)
         before, self._shown[cell] = self._shown.get(cell, ()), self._now
         self._now, self._running = WeakSet[Widget](), False
         self._shown = {cell: widgets for cell, widgets in self._shown.items() if widgets}
@@ -45,6 +52,10 @@ class Cells:
         for widget in tuple(before):
             if not any(widget is one for one in kept):
                 widget.replaced()
+
+
+def _name(info: Any) -> str:
+    return str(getattr(info, "cell_id", None) or info.raw_cell)
 
 
 _cells: list[tuple[Any, Cells]] = []

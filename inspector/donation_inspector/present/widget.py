@@ -8,6 +8,7 @@ subshell thread while a cell is busy, and may deliver several at once: one lock 
 from __future__ import annotations
 
 import functools
+import gc
 import pathlib
 import threading
 from collections.abc import Callable
@@ -146,8 +147,16 @@ class DonationWidget(anywidget.AnyWidget):
     def replaced(self) -> None:
         """Close it, and let go of what its inspections would make again: IPython's `Out` holds them for ever."""
         self.close()
-        for inspection in (self._given, self.inspection):
-            inspection.forget()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of what its inspections make again when they are asked, unless a job is at it."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive() or self._thread is threading.current_thread():
+                for inspection in (self._given, self.inspection):
+                    inspection.forget()
+                # operations and blocks hold each other
+                gc.collect()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         bundle: tuple[dict[str, Any], dict[str, Any]] | None = cast(Any, super())._repr_mimebundle_(**kwargs)

@@ -29,7 +29,6 @@ jnp: Any = importlib.import_module("jax.numpy")
 _layouts: Any = importlib.import_module("jax.experimental.layout")
 
 # The public shardings name mesh axes; a compiled module has only XLA's own description.
-_GSPMDSharding: Any = importlib.import_module("jax._src.sharding_impls").GSPMDSharding
 
 
 class Runner:
@@ -121,7 +120,7 @@ def _forms(program: Program, executable: Any) -> list[Any]:
     forms: list[Any] = []
     for described, pjrt_layout in zip(program.inputs, executable.get_parameter_layouts(), strict=True):
         sharding = (
-            _GSPMDSharding(devices, op_shardings[described.position])
+            internals.GSPMDSharding(devices, op_shardings[described.position])
             if op_shardings
             else jax.sharding.SingleDeviceSharding(devices[0])
         )
@@ -140,7 +139,10 @@ def _result_forms(program: Program, executable: Any) -> list[tuple[tuple[int, ..
         main = next(op for op in parse(program).body if op.operation.name == "func.func" and op.name.value == "main")
         shapes = [tuple(ir.RankedTensorType(result).shape) for result in main.type.results]
     op_shardings = executable.get_output_shardings()
-    return [(shape, _GSPMDSharding(devices, sharding)) for shape, sharding in zip(shapes, op_shardings, strict=True)]
+    return [
+        (shape, internals.GSPMDSharding(devices, sharding))
+        for shape, sharding in zip(shapes, op_shardings, strict=True)
+    ]
 
 
 def _hash(array: Any) -> str:

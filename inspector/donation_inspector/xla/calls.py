@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import update_wrapper
 from types import FrameType
@@ -16,7 +16,8 @@ import jax
 from donation_inspector.errors import TraceError
 from donation_inspector.xla import internals
 
-internals.register_exclusion(__file__)
+with suppress(internals.MissingNameError):
+    internals.register_exclusion(__file__)
 
 _PARAMETERS = ["fun", "ji", "args", "kwargs"]
 
@@ -76,11 +77,11 @@ def heard(hear: Heard) -> Generator[Callable[[], None]]:
             if _replaced and not _listeners:
                 _unhook()
 
-    with _changing:
-        _hook()
-        _listeners.append(entry)
-        _empty_dispatch_cache()
     try:
+        with _changing:
+            _hook()
+            _listeners.append(entry)
+            _empty_dispatch_cache()
         yield stop
     finally:
         stop()
@@ -116,8 +117,10 @@ def _unhook() -> None:
     for name, original in _replaced.items():
         setattr(internals.pjit, name, original)
     _replaced.clear()
-    # A call for which there was nothing to remember would go through Python ever after.
-    _empty_dispatch_cache()
+    # A call for which there was nothing to remember would go through Python ever after. What cannot be emptied is told
+    # where the listening begins.
+    with suppress(internals.MissingNameError):
+        _empty_dispatch_cache()
 
 
 def _empty_dispatch_cache() -> None:
@@ -155,6 +158,6 @@ def _entry_name() -> str:
         if known and hasattr(internals.pjit, "_get_fastpath_data"):
             return name
     raise TraceError(
-        f"di.watch does not know how jax {jax.__version__} dispatches a call. Give the step and its arguments to "
-        "di.inspect instead."
+        f"di.watch does not know how jax {jax.__version__} dispatches a call; it is tested with jax "
+        f"{internals.TESTED}. Give the step and its arguments to di.inspect instead."
     )

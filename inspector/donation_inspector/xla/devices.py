@@ -12,9 +12,8 @@ import subprocess
 from typing import Any
 
 from donation_inspector.common.units import format_bytes
+from donation_inspector.xla import internals
 
-# Whether this process holds a device at all: asking the public API for devices would take them.
-_xla_bridge: Any = importlib.import_module("jax._src.xla_bridge")
 _jax: Any = importlib.import_module("jax")
 
 WAYS_OUT = (
@@ -30,7 +29,7 @@ def why_not_beside(platform: str, needs: int | None) -> str | None:
 
     None needs no other process either: on a CPU, and where this process has not started JAX on a device.
     """
-    if platform == "cpu" or not _xla_bridge.backends_are_initialized():
+    if platform == "cpu" or not internals.xla_bridge.backends_are_initialized():
         return None
     if platform == "tpu":
         return f"A TPU belongs to one process, and this kernel holds it: no fresh process can run on it. {WAYS_OUT}"

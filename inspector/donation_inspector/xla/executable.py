@@ -26,9 +26,6 @@ from donation_inspector.xla.targets.layout import lay
 jax: Any = importlib.import_module("jax")
 _backends: Any = importlib.import_module("jax.extend.backend")
 
-# JAX's public compile takes only what it lowered itself; an edited module needs the client's own types.
-_client: Any = importlib.import_module("jaxlib._jax")
-
 _ALIAS_FIELD = re.compile(r"input_output_alias=\{ (.*?) \}(?:,|$)")
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}, (?:may|must)-alias\)")
 
@@ -77,7 +74,7 @@ def compile_program(
     devices = devices_of(program)
     if not program.target.here:
         _assign(options, devices)
-    given = {"executable_devices": _client.DeviceList(devices), "compile_options": options}
+    given = {"executable_devices": internals.client.DeviceList(devices), "compile_options": options}
     executable: Any
     started = time.perf_counter()
     try:
@@ -116,7 +113,7 @@ def keep(executable: Any, descriptor: int) -> None:
 def load(program: Program, descriptor: int) -> Any | None:
     """The executable that another process kept; None where this one cannot load it."""
     data = kept_executable.read(descriptor)
-    devices = _client.DeviceList(devices_of(program))
+    devices = internals.client.DeviceList(devices_of(program))
     try:
         with _quietly():
             # The options are this process's: with those in the data XLA would write its HloProto once more.
@@ -139,7 +136,7 @@ def _quietly() -> Generator[None]:
 
 
 def _options(program: Program) -> Any:
-    return _client.CompileOptions.ParseFromString(program.compile_options)
+    return internals.client.CompileOptions.ParseFromString(program.compile_options)
 
 
 def _memory(executable: Any) -> Memory:
@@ -160,7 +157,7 @@ def _assign(options: Any, devices: tuple[Any, ...]) -> None:
     """Put other devices in the place of those that the options were made for, one for one."""
     replicas = options.device_assignment.replica_count()
     ids = np.asarray([device.id for device in devices], np.int32)
-    options.device_assignment = _client.DeviceAssignment.create(ids.reshape(replicas, -1))
+    options.device_assignment = internals.client.DeviceAssignment.create(ids.reshape(replicas, -1))
 
 
 def _input_output_alias(executable: Any) -> dict[int, int]:

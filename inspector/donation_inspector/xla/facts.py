@@ -136,7 +136,7 @@ def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts
 
 
 def _logical_sharding(aval: Any, sharding: Any) -> Any:
-    return internals.to_logical_sharding(aval, sharding)
+    return internals._to_logical_sharding(aval, sharding)
 
 
 def is_token(aval: Any) -> bool:
@@ -196,5 +196,5 @@ def compile_options(facts: Facts) -> bytes:
 def _concrete(shardings: Sequence[Any], facts: Facts) -> tuple[Any, ...]:
     if not facts.devices:
         return tuple(shardings)
-    device_list: Any = internals.create_device_list(facts.devices)
+    device_list: Any = internals._create_device_list(facts.devices)
     return tuple(internals.maybe_concretize_mesh(sharding, device_list) for sharding in shardings)

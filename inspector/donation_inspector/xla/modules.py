@@ -9,17 +9,15 @@ from typing import Any, cast
 
 import jax
 import numpy as np
-from jax._src import compiler as _compiler  # the compile options that JAX derives from its flags have no public way
-from jax._src.interpreters import mlir as _mlir  # JAX's bytecode writer and types: no public function takes a module
 from jaxlib.mlir import ir
 
 from donation_inspector.common.signature import Leaf
 from donation_inspector.errors import CompileError
-from donation_inspector.xla import attributes, custom_calls
+from donation_inspector.xla import attributes, custom_calls, internals
 from donation_inspector.xla.program import Input, Program
 from donation_inspector.xla.targets import Target
 
-compiler, mlir, _jax, _jnp = cast(Any, _compiler), cast(Any, _mlir), cast(Any, jax), cast(Any, jax.numpy)
+_jax, _jnp = cast(Any, jax), cast(Any, jax.numpy)
 
 
 def default_platform() -> str:
@@ -65,7 +63,7 @@ def pack_module(module: Any, name: str, arguments: Sequence[Leaf], target: Targe
     tupled = target.platform == "tpu" and len(inputs) > _TUPLED
     return Program(
         name=name,
-        bytecode=mlir.module_to_bytecode(module),
+        bytecode=internals.mlir.module_to_bytecode(module),
         compile_options=_options(module, replicas, partitions, tupled=tupled),
         platform=target.platform,
         target=target,
@@ -97,7 +95,7 @@ def _entry(module: Any) -> Any:
 def _options(module: Any, replicas: int, partitions: int, *, tupled: bool) -> bytes:
     """As JAX makes them from this process's flags, for what its lowering left to XLA: what has no sharding there."""
     assignment = np.arange(replicas * partitions).reshape(replicas, partitions)
-    options: Any = compiler.get_compile_options(replicas, partitions, device_assignment=assignment)
+    options: Any = internals.compiler.get_compile_options(replicas, partitions, device_assignment=assignment)
     options.parameter_is_tupled_arguments = tupled
     if partitions > 1:
         function = _entry(module)
@@ -162,10 +160,10 @@ def _input(position: int, type_: Any, entry: Mapping[str, Any], leaf: Leaf | Non
 @cache
 def _dtypes() -> Mapping[str, str]:
     """numpy's name of each element type of MLIR's that JAX has."""
-    with mlir.make_ir_context():
+    with internals.mlir.make_ir_context():
         # bool last: a number of one bit has its type
         known = sorted(_known_dtypes(), key=lambda dtype: dtype == np.bool_)
-        return {str(mlir.dtype_to_ir_type(dtype)): str(dtype) for dtype in known}
+        return {str(internals.mlir.dtype_to_ir_type(dtype)): str(dtype) for dtype in known}
 
 
 def _known_dtypes() -> Iterator[Any]:

@@ -27,7 +27,7 @@ def pack(facts: Facts, module: Any, name: str, target: Target | None = None) -> 
     target = target or Target(str(facts.backend.platform), str(facts.backend.platform))
     targets = attributes.custom_call_targets(module)
     registry = _REGISTRY_NAMES.get(target.platform, target.platform)
-    registered: set[str] = set(internals.custom_call_targets(registry))
+    registered: set[str] = set(internals.xla_client.custom_call_targets(registry))
     callbacks = tuple(target for target in targets if "python" in target and "callback" in target)
     behind = facts.compile_args["host_callbacks"]
     return Program(

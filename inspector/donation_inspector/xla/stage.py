@@ -128,17 +128,21 @@ def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | No
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            parsed = internals.parse_arguments(
+            parsed = internals.jax_jit.parse_arguments(
                 args,
                 tuple(kwargs.values()),
                 tuple(kwargs),
                 info.static_argnums,
                 info.static_argnames,
-                internals.tracing_registry,
+                _registry(),
             )
     except (TypeError, ValueError):
         return None
     return tuple(parsed[1])
+
+
+def _registry() -> Any:
+    return getattr(internals, "tracing_registry", None) or internals.default_registry
 
 
 def asked_for(jitted: Any) -> tuple[str, ...] | None:

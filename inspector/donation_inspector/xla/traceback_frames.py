@@ -5,11 +5,12 @@ JAX removes its frames from what it raises, or hides them, and no public functio
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType, TracebackType
-from typing import Any
+from types import CellType, CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, cast
 
 import jax
 
@@ -72,6 +73,21 @@ def jit_call(frame: Frame) -> Call | None:
     if module == "jax._src.stages" and is_stage(held.get("self")):
         return Call(held["self"], (), {}, None)
     return None
+
+
+def pmap_call(frame: FrameType) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
+    """The function that `jax.pmap` made, and its arguments, of the frame that carries out its call; None for others.
+
+    A frame does not know its function: what closes over the same is looked for.
+    """
+    held = frame.f_locals if frame.f_globals.get("__name__") == "jax._src.pmap" else {}
+    if not {"infer_params", "args", "kwargs"} <= held.keys():
+        return None
+    cells = [one for one in gc.get_referrers(held["infer_params"]) if isinstance(one, CellType)]
+    closures = [cast("tuple[Any, ...]", one) for one in gc.get_referrers(*cells) if isinstance(one, tuple)]
+    made = (one for one in gc.get_referrers(*closures) if isinstance(one, FunctionType))
+    found = next((one for one in made if one.__code__ is frame.f_code), None)
+    return None if found is None else (found, tuple(held["args"]), dict(held["kwargs"]))
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
