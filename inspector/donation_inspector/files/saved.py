@@ -33,7 +33,6 @@ from donation_inspector.questions.compare.ask import CompiledFor
 from donation_inspector.questions.measure.answer import MeasuredVariant, Measurement
 from donation_inspector.questions.verify.answer import DonatedArgument
 from donation_inspector.xla import modules
-from donation_inspector.xla.hlo.readable import why_unreadable
 from donation_inspector.xla.results import Compiled, Memory
 from donation_inspector.xla.targets import Target
 
@@ -150,7 +149,7 @@ def write(path: str | pathlib.Path, subject: Subject, donated: Sequence[frozense
     origin = subject.origin
     compiled = list(subject.answers.of_kind(CompiledFor))
     # a module that cannot be read back would make the whole file one that cannot
-    hlos = [one.hlo for _, one in compiled if one.hlo is not None and why_unreadable(one.hlo) is None]
+    hlos = [one.hlo for _, one in compiled if one.hlo is not None and _why_unreadable(one.hlo) is None]
     state: Json = {
         "format": FORMAT,
         "versions": {name: version(name) for name in ("jax", "donation-inspector")},
@@ -287,13 +286,20 @@ def _state(path: str | pathlib.Path, parts: Mapping[str, bytes]) -> State:
         raise _damaged(path, f"{_STATE}: {error}") from None
 
 
+def _why_unreadable(hlo: bytes) -> str | None:
+    # reads it with protobuf, which what has no module of XLA's does without
+    from donation_inspector.xla.hlo.readable import why_unreadable
+
+    return why_unreadable(hlo)
+
+
 def _held(path: str | pathlib.Path, parts: Mapping[str, bytes]) -> tuple[Any, list[bytes]]:
     """The module, and XLA's modules by their numbers."""
     if _MODULE not in parts:
         raise _damaged(path, f"it has no {_MODULE}")
     hlos: list[bytes] = []
     while (name := _hlo_name(len(hlos))) in parts:
-        why = why_unreadable(parts[name])
+        why = _why_unreadable(parts[name])
         if why is not None:
             raise _damaged(path, f"{name}: {why}")
         hlos.append(parts[name])
