@@ -25,17 +25,19 @@ from donation_inspector.common.forgetting import forget
 from donation_inspector.common.progress import Progress, reported
 from donation_inspector.common.signature import Donation
 from donation_inspector.common.units import parse_bytes
-from donation_inspector.common.visible import shown_in_line
-from donation_inspector.errors import CompileError
+from donation_inspector.common.visible import repr_of, shown_in_line
+from donation_inspector.errors import CompileError, MeasureError
 from donation_inspector.files import saved
 from donation_inspector.frameworks import jitting
 from donation_inspector.ir import generic
 from donation_inspector.ir.entry import entry_function
 from donation_inspector.ir.text import Text
+from donation_inspector.machine import system
 from donation_inspector.passes.flags import set_donation
 from donation_inspector.program import running
 from donation_inspector.program.selection import select
 from donation_inspector.program.subject import Subject, Whole
+from donation_inspector.questions import callbacks
 from donation_inspector.questions.apply.answer import Applied
 from donation_inspector.questions.apply.ask import REAL_PASS, Pipeline, apply, pipeline_name
 from donation_inspector.questions.bufferize import ask as bufferizing
@@ -316,6 +318,7 @@ class Inspection:
             with dynamic shapes.
           TraceError: JAX cannot lower this function for the target's platform.
         """
+        callbacks.check(progress, cancel, CompileError)
         if isinstance(target, str) and target == "mlir":
             return self._bufferized(pipeline, fits, progress, cancel)
         several = isinstance(target, list | tuple)
@@ -354,6 +357,9 @@ class Inspection:
             cannot run on it: the message has the ways out; a file that calls what XLA does not answer for.
           CompileError: a file that cannot be compiled here, as one with dynamic shapes.
         """
+        callbacks.check(progress, cancel, MeasureError)
+        if not isinstance(cast(object, in_kernel), bool):
+            raise MeasureError(f"in_kernel must be True or False, got {repr_of(in_kernel)}.")
         case, runs_of_file = self._case(pipeline), self.will_run
         where = "in this kernel" if in_kernel else "in fresh processes"
         what = f" ({runs_of_file})" if runs_of_file else ""
@@ -386,6 +392,7 @@ class Inspection:
           CompileError: as `compare`; a budget or a number of compiles that makes no sense.
           TraceError: JAX cannot lower this function for the target's platform.
         """
+        callbacks.check(progress, cancel, CompileError)
         there = self._target(target, fits)
         with reported(progress, f"XLA compiles for {there.name}: none, jax, other pairings") as report:
             found = recommending.recommend(
@@ -427,6 +434,7 @@ class Inspection:
           IRError: a program from a file, or a lowering alone.
           CompileError: as `compare`.
         """
+        callbacks.check(progress, cancel, CompileError)
         there = self._target(target, fits)
         asked = sweeping.asked(sizes, by_name)
         with reported(progress, f"XLA compiles for {there.name} at each size of {', '.join(asked)}") as report:
@@ -499,6 +507,7 @@ class Inspection:
         `load` reads it in another process, and `donation-inspector measure` runs it from the shell, where this kernel
         holds the device. It holds no arrays: `measure` generates them.
         """
+        system.check_path(path)
         sets = (self._donated, self.donated_by_function, frozenset[int]())
         saved.write(path, self._subject, sets, self.pipeline)
 
@@ -511,13 +520,14 @@ class Inspection:
         `dense_resource` where xDSL would misread or expand them. A location is the name and the innermost frame of the
         user's code; `xdsl-opt --print-debuginfo` keeps them, and the arguments their names.
 
-        Raises OSError where `path` cannot be written.
+        Raises MachineError where `path` cannot be written.
         """
         with self._subject.lock:
             module = self._subject.imported.module.clone()
             set_donation(entry_function(module), self.donation)
             text = generic.text(self._subject.imported, module)
-        pathlib.Path(path).write_text(text, encoding="utf-8")
+        with system.writing(path):
+            pathlib.Path(path).write_text(text, encoding="utf-8")
 
     # ---- for people
 
@@ -531,7 +541,9 @@ class Inspection:
         """Write the report as one HTML page that needs nothing else."""
         from donation_inspector.present import report
 
-        pathlib.Path(path).write_text(report.page(self), encoding="utf-8")
+        page = report.page(self)
+        with system.writing(path):
+            pathlib.Path(path).write_text(page, encoding="utf-8")
 
     def to_dict(self) -> dict[str, Any]:
         """Everything known so far as one JSON value, for other programs and for `donation-inspector diff`.
@@ -569,7 +581,7 @@ class Inspection:
     # ---- targets
 
     def _target(self, spec: str | Target | None, fits: str | int | None) -> Target:
-        if spec == "mlir":
+        if isinstance(spec, str) and spec == "mlir":
             raise CompileError("'mlir' is no device that XLA compiles for: ask for it alone, compare('mlir').")
         target = resolve(spec, platform=self.platform, devices=self.devices)
         if fits is None:
@@ -577,7 +589,7 @@ class Inspection:
         given = cast(object, fits)
         capacity = parse_bytes(given) if isinstance(given, str) else given
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity <= 0:
-            raise CompileError(f"fits={fits!r} is no amount of memory: write it as '24GB', '16GiB' or in bytes.")
+            raise CompileError(f"fits={repr_of(fits)} is no amount of memory: write it as '24GB', '16GiB' or in bytes.")
         return dataclasses.replace(target, capacity=capacity)
 
     def _on(self, platform: str) -> Inspection:
@@ -594,7 +606,9 @@ class Inspection:
         cancel: threading.Event | None,
     ) -> Bufferization:
         if fits is not None:
-            raise CompileError(f"fits={fits!r} is for a device; the target 'mlir' runs in this machine's memory.")
+            raise CompileError(
+                f"fits={repr_of(fits)} is for a device; the target 'mlir' runs in this machine's memory."
+            )
         there = self._on("cpu")
         chosen = self._pipeline if pipeline is None else pipeline
         with reported(progress, "MLIR bufferizes and runs: none, jax-use-donated-arguments, pass") as report:

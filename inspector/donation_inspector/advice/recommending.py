@@ -18,6 +18,7 @@ from donation_inspector.analysis.interference import Interference
 from donation_inspector.analysis.neighbours import Promise, find_classes
 from donation_inspector.common.signature import Donation
 from donation_inspector.common.units import format_bytes
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import CompileError
 from donation_inspector.questions.compare.ask import NOTHING
 
@@ -128,9 +129,9 @@ def _handed_over(subject: Subject, search: Search, candidate: Candidate, donatio
 def _check(budget: object, compiles: object) -> None:
     # a NaN fails every comparison
     if isinstance(budget, bool) or not (isinstance(budget, int | float) and budget >= 0):
-        raise CompileError(f"budget={budget!r} is no time: give seconds, 0 to compile no candidate")
+        raise CompileError(f"budget={repr_of(budget)} is no time: give seconds, 0 to compile no candidate")
     if isinstance(compiles, bool) or not (compiles is None or (isinstance(compiles, int) and compiles >= 0)):
-        raise CompileError(f"compiles={compiles!r} is no number of candidates: give 0 or more, or None")
+        raise CompileError(f"compiles={repr_of(compiles)} is no number of candidates: give 0 or more, or None")
 
 
 def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, ...], frozenset[int]]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from donation_inspector.capture import opening
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import DonationInspectorError, TraceError
 from donation_inspector.frameworks import wrappers
 from donation_inspector.inspection import Inspection
@@ -53,7 +54,7 @@ def watch(name: str | None = None) -> Generator[Watched]:
       TraceError: this JAX dispatches calls in a way that is not known here; a `name` that is no name.
     """
     if not isinstance(cast(object, name), str | None):
-        raise TraceError(f"watch waits for a function by its name, as watch('train_step'); {name!r} is none.")
+        raise TraceError(f"watch waits for a function by its name, as watch('train_step'); {repr_of(name)} is none.")
     catcher = _Catcher(name)
 
     def hear(call: calls.Call) -> None:

@@ -10,6 +10,7 @@ import html
 import re
 
 _LONGEST_WORD = 400
+_LONGEST_GIVEN = 120
 _LONGEST_LINE = 20_000
 _WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
@@ -32,6 +33,15 @@ def shown_in_line(text: str) -> str:
 def shown_in_html(text: str) -> str:
     """The same as HTML, in which nothing of it is markup."""
     return html.escape(shown(text))
+
+
+def repr_of(value: object) -> str:
+    """What was given, in a message that refuses it: its `repr`, short, and its type alone where that raises."""
+    try:
+        written = repr(value)
+    except Exception as error:
+        return f"{type(value).__name__} (its repr() raises {type(error).__name__})"
+    return _in_the_middle(one_line(written), _LONGEST_GIVEN)
 
 
 def _seen(letter: str) -> str:

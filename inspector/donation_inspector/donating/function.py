@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import jax
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.donating.call import Chosen, FlatCall, Parameters, Statics
 from donation_inspector.donating.ordering import Ordering, OtherStructure
 from donation_inspector.donating.pairs import Pairs, Wanted
@@ -34,7 +35,8 @@ class DonatingFunction:
     def __init__(self, fn: Callable[..., Any], pairs: Pairs, options: Options) -> None:
         if not isinstance(cast(object, pairs), Mapping):
             raise TraceError(
-                f"pairs={pairs!r} is no mapping of arguments to results. Write it as {{\"params['w']\": \"[0]['w']\"}}."
+                f"pairs={repr_of(pairs)} is no mapping of arguments to results. Write it as "
+                "{\"params['w']\": \"[0]['w']\"}."
             )
         # Without what a jit keeps of itself in its __dict__.
         functools.update_wrapper(self, fn, updated=())

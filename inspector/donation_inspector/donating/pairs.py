@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import jax
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import PathError, TraceError
 
 _jax: Any = jax
@@ -97,8 +98,8 @@ def _leaves_at(name: str, kind: str, place: Place, paths: Sequence[str]) -> tupl
         index = operator.index(cast(Any, place))
     except TypeError:
         raise PathError(
-            f"{name}: pairs name the {kind} {place!r} of type {type(place).__name__}. Give a flat index, or a path "
-            "such as \"params['w']\"."
+            f"{name}: pairs name the {kind} {repr_of(place)} of type {type(place).__name__}. Give a flat index, or a "
+            "path such as \"params['w']\"."
         ) from None
     if not 0 <= index < len(paths):
         raise PathError(

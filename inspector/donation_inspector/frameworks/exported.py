@@ -29,6 +29,9 @@ def behind(fn: Any) -> Any | None:
     module = sys.modules.get("jax.export")
     if module is None:
         return None
+    if not callable(fn):
+        # an object that is no function may raise for whatever it is asked
+        return fn if isinstance(fn, module.Exported) else None
     held = getattr(getattr(fn, "_fun", fn), "__self__", fn)
     return held if isinstance(held, module.Exported) else None
 

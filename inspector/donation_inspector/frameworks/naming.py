@@ -21,7 +21,7 @@ def bound_arguments(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any
     try:
         signature = inspect.signature(function)
         bound = signature.bind(*args, **kwargs)
-    except (TypeError, ValueError):
+    except Exception:  # what it is asked about is a user's object, which may raise anything
         return [*((f"args[{i}]", value) for i, value in enumerate(args)), *kwargs.items()]
     named: list[tuple[str, Any]] = []
     for parameter, value in bound.arguments.items():

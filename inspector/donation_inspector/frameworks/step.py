@@ -10,7 +10,7 @@ from donation_inspector.donating.staged import Staged
 from donation_inspector.frameworks import equinox, exported, nnx, paired, plain
 from donation_inspector.frameworks.iterators import refuse_iterators
 from donation_inspector.xla.lowering import Lowered
-from donation_inspector.xla.stage import bind, unwrap
+from donation_inspector.xla.stage import bind, refuse_data, unwrap
 
 
 def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
@@ -21,6 +21,8 @@ def lower(fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Lowered:
     """
     if unwrap(fn) is not None:
         return paired.of_stage(fn, args, kwargs) if isinstance(fn, Staged) else plain.lower(fn, args, kwargs)
+    if not callable(fn) and exported.behind(fn) is None:
+        refuse_data(fn)
     refuse_iterators(fn, args, kwargs)
     program = exported.behind(fn)
     if program is not None:

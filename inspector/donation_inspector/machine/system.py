@@ -17,6 +17,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import MachineError
 
 _FIRST_OWN = 3
@@ -35,7 +36,9 @@ def asked_for(what: str) -> Generator[None]:
         raise MachineError(f"{what} is needed here, and the system does not give it: {_why(error)}") from error
 
 
-def _why(error: OSError) -> str:
+def _why(error: OSError | ValueError) -> str:
+    if isinstance(error, ValueError):
+        return f"{error}."
     said = (error.strerror or str(error)).rstrip(".")
     if error.errno in _NO_FILES:
         return f"{said}. Close files, or raise the limit (ulimit -n)."
@@ -76,6 +79,22 @@ def file_with(data: bytes) -> Generator[IO[bytes]]:
             file.write(data)
             file.flush()
         yield file
+
+
+def check_path(path: object) -> None:
+    """Raise MachineError where nothing can be written to what was given, since it is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise MachineError(f"A path to write to is needed, got {repr_of(path)}.")
+
+
+@contextmanager
+def writing(path: str | os.PathLike[str]) -> Generator[str | os.PathLike[str]]:
+    """The path of a file of the user's to write. Raises MachineError where it is none, or cannot be written."""
+    check_path(path)
+    try:
+        yield path
+    except (OSError, ValueError) as error:
+        raise MachineError(f"{os.fspath(path)} cannot be written: {_why(error)}") from None
 
 
 @contextmanager

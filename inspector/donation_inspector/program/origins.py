@@ -25,7 +25,7 @@ from donation_inspector.frameworks.ways import Way, way_of
 from donation_inspector.ir import entry, foreign
 from donation_inspector.ir.importer import import_module
 from donation_inspector.program import reading
-from donation_inspector.xla import lowering, modules, notes
+from donation_inspector.xla import internals, lowering, modules, notes
 
 if TYPE_CHECKING:
     from donation_inspector.xla.program import Program
@@ -126,9 +126,10 @@ class HeldInput:
     """One of the caller's arrays, kept alive only while it is small."""
 
     def __init__(self, value: Any) -> None:
-        self._value: Any = value
+        # inside of a transformation there is no array yet
+        self._value: Any = None if isinstance(value, internals.Tracer) else value
         self._reference: weakref.ref[Any] | None = None
-        if getattr(value, "nbytes", 0) > _HELD_BYTES:
+        if getattr(self._value, "nbytes", 0) > _HELD_BYTES:
             # What nothing weak can be held of is kept, as the caller's own variable would.
             with contextlib.suppress(TypeError):
                 self._reference, self._value = weakref.ref(value), None

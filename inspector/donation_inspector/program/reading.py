@@ -6,9 +6,10 @@ import os
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from donation_inspector.common.units import format_bytes
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import IRError
 from donation_inspector.xla.memory import available
 
@@ -27,6 +28,8 @@ def opened(path: str | os.PathLike[str], wanted: str) -> Generator[BinaryIO]:
 
     Raises IRError: no such file, one that is no regular file and may have no end, or more than there is memory for.
     """
+    if not isinstance(cast(object, path), str | os.PathLike):
+        raise IRError(f"A path is needed, got {repr_of(path)}. {wanted}")
     try:
         # a pipe that nobody writes to would hold the process up
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)

@@ -66,10 +66,15 @@ def stage(fn: Any, args: Args, kwargs: Kwargs) -> Stage:
             )
         return _of_ready(ready)
     fn, args, kwargs = bind(fn, args, kwargs)
-    if isinstance(fn, _DATA) or not (callable(fn) or _has_stages(fn)):
-        raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
+    refuse_data(fn)
     jitted: Any = fn if _has_stages(fn) else attempt(_name(fn), internals.jit, (fn,), {})
     return trace(jitted, args, kwargs, name=_name(fn), inputs=flat_inputs(jitted, args, kwargs))
+
+
+def refuse_data(fn: Any) -> None:
+    """Raise TraceError where nothing can be called or traced."""
+    if isinstance(fn, _DATA) or not (callable(fn) or _has_stages(fn)):
+        raise TraceError(f"{_short(fn)} ({type(fn).__name__}) is no function. Give the function, then its arguments.")
 
 
 def unwrap(candidate: Any) -> jax.stages.Traced | jax.stages.Lowered | None:
@@ -78,16 +83,22 @@ def unwrap(candidate: Any) -> jax.stages.Traced | jax.stages.Lowered | None:
     Raises:
         TraceError: it is already compiled.
     """
-    for stage_ in (candidate, getattr(candidate, "traced", None), getattr(candidate, "lowered", None)):
+    for stage_ in (candidate, _held(candidate, "traced"), _held(candidate, "lowered")):
         if isinstance(stage_, jax.stages.Traced | jax.stages.Lowered):
             return stage_
-    if isinstance(candidate, jax.stages.Compiled) or isinstance(
-        getattr(candidate, "compiled", None), jax.stages.Compiled
-    ):
+    if isinstance(candidate, jax.stages.Compiled) or isinstance(_held(candidate, "compiled"), jax.stages.Compiled):
         raise TraceError(
             "A compiled function no longer holds its program. Give the function, or what .lower() returned."
         )
     return None
+
+
+def _held(candidate: Any, name: str) -> Any:
+    """An attribute, None where there is none; an object of the user's may raise anything instead of saying so."""
+    try:
+        return getattr(candidate, name, None)
+    except Exception:
+        return None
 
 
 def bind(fn: Any, args: Args, kwargs: Kwargs) -> tuple[Any, Args, Kwargs]:
@@ -112,9 +123,7 @@ def _innermost(fn: Any) -> Any:
 
 
 def _has_stages(fn: Any) -> bool:
-    return not isinstance(fn, types.MethodType) and (
-        callable(getattr(fn, "trace", None)) or callable(getattr(fn, "lower", None))
-    )
+    return not isinstance(fn, types.MethodType) and (callable(_held(fn, "trace")) or callable(_held(fn, "lower")))
 
 
 def flat_inputs(jitted: Any, args: Args, kwargs: Kwargs) -> tuple[Any, ...] | None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import MeasureError
 from donation_inspector.program.answer_cache import EXECUTABLES, ExecutableOf
 from donation_inspector.program.subject import donation_key
@@ -42,12 +43,14 @@ def measure(
     cancel: threading.Event | None,
 ) -> Measurement:
     """Run every variant anew; see `Inspection.measure`."""
-    if inputs not in INPUTS:
-        raise MeasureError(f"inputs={inputs!r} is neither of {', '.join(map(repr, INPUTS))}")
+    if not (isinstance(cast(object, inputs), str) and inputs in INPUTS):
+        raise MeasureError(f"inputs={repr_of(inputs)} is neither of {', '.join(map(repr, INPUTS))}")
     # a NaN fails every comparison
     numbers = isinstance(cast(object, runs), int) and isinstance(cast(object, timeout), int | float)
     if not (numbers and runs >= 1 and timeout > 0):
-        raise MeasureError(f"runs={runs!r}, timeout={timeout!r}: at least one run and more than 0 seconds are needed")
+        raise MeasureError(
+            f"runs={repr_of(runs)}, timeout={repr_of(timeout)}: at least one run and more than 0 seconds are needed"
+        )
     subject, applied, variants = case.subject, case.applied, case.variants
     platform = subject.origin.platform
     if in_kernel and platform == "cpu":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import PathError, TraceError
 from donation_inspector.program.selection import select
 from donation_inspector.questions.compare import ask as compiling
@@ -94,7 +95,8 @@ def asked(sizes: object, by_name: Mapping[str, Sequence[Any]]) -> dict[str, Sequ
     """Sizes by argument from both ways to give them. Raises TraceError."""
     if not isinstance(sizes, Mapping | None):
         raise TraceError(
-            f"sweep({sizes!r}): say of which argument, sweep(batch=[8, 16, 32]); a target is given as target='tpu:v5e'."
+            f"sweep({repr_of(sizes)}): say of which argument, sweep(batch=[8, 16, 32]); a target is given as "
+            "target='tpu:v5e'."
         )
     return {**cast("Mapping[str, Sequence[Any]]", sizes or {}), **by_name}
 
@@ -112,8 +114,8 @@ def _values(sizes: Mapping[str, Sequence[Any]]) -> dict[str, list[Size]]:
 
 
 def _sizes(name: str, several: object) -> list[Size]:
-    if isinstance(several, str | int) or not hasattr(several, "__iter__"):
-        raise TraceError(f"{name}={several!r} is no list of sizes: write {name}=[8, 16, 32].")
+    if isinstance(several, str | int) or not isinstance(several, Iterable):
+        raise TraceError(f"{name}={repr_of(several)} is no list of sizes: write {name}=[8, 16, 32].")
     found = [_size(name, one) for one in cast("Sequence[Any]", several)]
     if not found:
         raise TraceError(f"{name}=[] has no sizes: write {name}=[8, 16, 32].")
@@ -129,7 +131,8 @@ def _size(name: str, given: Any) -> Size:
         dimensions = [-1]
     if any(isinstance(one, bool) for one in parts) or any(one < 0 for one in dimensions):
         raise TraceError(
-            f"{name}: {given!r} is no size. A size is the leading dimension, as 16, or a whole shape, as (16, 128)."
+            f"{name}: {repr_of(given)} is no size. A size is the leading dimension, as 16, or a whole shape, as "
+            "(16, 128)."
         )
     return tuple(dimensions) if whole else dimensions[0]
 

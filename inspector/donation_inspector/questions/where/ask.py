@@ -8,9 +8,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from donation_inspector.common.user_code import place
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import PathError
 from donation_inspector.program.selection import is_below
 from donation_inspector.questions.where.answer import Where
@@ -28,6 +29,8 @@ def find(subject: Subject, module: CompiledModule | None, asked: str | int) -> W
     places = subject.places
     links = None if module is None else places.links(module)
     paths = subject.argument_paths
+    if not isinstance(cast(object, asked), str | int):
+        raise PathError(f"where() needs a path, a line, a value or an instruction as text, got {repr_of(asked)}.")
     text = str(asked).strip()
     arguments: Iterable[int] = ()
     operations: Iterable[int] = ()

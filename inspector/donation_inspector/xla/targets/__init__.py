@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, cast
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.errors import CompileError
 from donation_inspector.xla.targets import cuda, tpu
 from donation_inspector.xla.targets.target import Listed as Listed
@@ -60,7 +61,7 @@ def resolve(spec: str | Target | None, *, platform: str, devices: int) -> Target
     found = PLATFORMS.get(spec.partition(":")[0])
     if found is None:
         there = ", ".join(one.name for one in listed(platform))
-        raise CompileError(f"There is no target {spec!r}. What can be asked for: {there}.")
+        raise CompileError(f"There is no target {repr_of(spec)}. What can be asked for: {there}.")
     return found.resolve(spec, devices)
 
 
