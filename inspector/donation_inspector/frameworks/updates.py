@@ -71,6 +71,8 @@ def with_updates(
     `traced` is a `jax.stages.Traced`; `written` is what the return statement says, () where that is not known; `sums`
     has for each result the paths of the arguments that it is plus or minus something.
     """
+    if len(_trees.leaves(traced.args_info)) != len(arguments):
+        return results
     positional, by_name = traced.args_info
     given = (*positional, *(by_name[key] for key in sorted(by_name)))
     roots = list(dict.fromkeys(name.root for name in arguments))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 
+from donation_inspector.errors import TraceError
 from donation_inspector.xla import exported_calls, internals
 
 
@@ -90,7 +92,36 @@ def _references(
     return tuple(mutation.in_mut), tuple(aliases), result_reference
 
 
-def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts:
+def argument_infos(lowered: jax.stages.Lowered, traced: jax.stages.Traced | None) -> list[Any]:
+    """What JAX says of each flat argument: `_aval` and `donated`.
+
+    Raises:
+        TraceError: a structure among the arguments has other leaves when JAX's own words stand in their place, and
+            there is only the lowering.
+    """
+    said: Any = lowered.args_info
+    found: list[Any] = jax.tree.leaves(said)
+    stage: Any = lowered
+    args: dict[str, Any] = stage._lowering.compile_args
+    count = len(args["all_args_info"].in_avals) - len(getattr(stage._lowering, "const_args", ()))
+    if len(found) == count:
+        return found
+    if traced is None:
+        raise TraceError(
+            "A structure among the arguments looks at its leaves when it is flattened: a lowering alone does not tell "
+            "them. Give the function and its arguments, or what .trace() returned."
+        )
+    held: Any = traced
+    donated = held._params["donated_invars"][-count:]
+    return [
+        SimpleNamespace(_aval=aval, donated=given)
+        for aval, given in zip(held.jaxpr.in_avals[-count:], donated, strict=True)
+    ]
+
+
+def read_facts(
+    lowered: jax.stages.Lowered, order: Order | None = None, traced: jax.stages.Traced | None = None
+) -> Facts:
     """Read a lowering made by `jax.jit` (directly or behind a wrapper); `order` None is the user's own."""
     stage: Any = lowered
     lowering: Any = stage._lowering
@@ -99,7 +130,7 @@ def read_facts(lowered: jax.stages.Lowered, order: Order | None = None) -> Facts
     constants = tuple(getattr(lowering, "const_args", ()))
     references, forced, result_reference = _references(args["mut"], len(in_avals), len(out_avals))
     shape_poly = args["shape_poly_state"]
-    given: list[Any] = jax.tree.leaves(stage.args_info)
+    given = argument_infos(lowered, traced)
     kept: list[int] = sorted(args["kept_var_idx"])
     if order is None:
         order = Order(tuple(range(len(given))), tuple(range(stage.out_tree.num_leaves)), stage.out_tree)

@@ -32,13 +32,16 @@ class Name(NamedTuple):
         return self.root + self.rest
 
 
-def argument_names(debug_info: Any, args_info: Any) -> tuple[Name, ...]:
-    """The user's name of each flat argument: `params['w']`, `opt_state[0].mu['w']`, `args[0]` behind `*args`.
+def argument_names(debug_info: Any, args_info: Any, count: int) -> tuple[Name, ...]:
+    """The user's name of each of `count` flat arguments: `params['w']`, `state[0].mu['w']`, `args[0]` behind `*args`.
 
     JAX's own names, which know static arguments and the function's signature; where it has none, positional
     arguments are called `args[i]`.
     """
     plain = [_plain_name(keys) for keys, _ in leaves_with_path(args_info)]
+    if len(plain) != count:
+        # a structure that looks at its leaves has others where JAX's own words stand in their place
+        plain = [Name(f"args[{index}]", "") for index in range(count)]
     given: Sequence[str] | None = debug_info.arg_names
     if given is None or len(given) < len(plain):
         return tuple(plain)
@@ -50,7 +53,7 @@ def argument_names(debug_info: Any, args_info: Any) -> tuple[Name, ...]:
 def traced_names(traced: Any) -> tuple[tuple[Name, ...], tuple[Name, ...]]:
     """The names of the flat arguments and results of a `jax.stages.Traced` that was not lowered."""
     results = tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(traced.out_info))
-    return argument_names(traced.jaxpr.jaxpr.debug_info, traced.args_info), results
+    return argument_names(traced.jaxpr.jaxpr.debug_info, traced.args_info, len(traced.jaxpr.in_avals)), results
 
 
 def distinct(names: Sequence[Name], otherwise: Sequence[Name]) -> tuple[Name, ...]:
@@ -69,7 +72,9 @@ def _plain_name(keys: tuple[Any, ...]) -> Name:
 
 def result_names(facts: Facts) -> tuple[Name, ...]:
     """The path of each flat result in what the function returns, `[0]['w']`; `result` where it returns one array."""
-    return tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(_numbered_results(facts)))
+    found = tuple(Name("", key_path(keys) or "result") for keys, _ in leaves_with_path(_numbered_results(facts)))
+    count = facts.order.returned.num_leaves
+    return found if len(found) == count else tuple(Name("", f"[{index}]") for index in range(count))
 
 
 def _numbered_results(facts: Facts) -> Any:

@@ -135,10 +135,10 @@ def from_stage(staged: Stage, rename: Rename | None = None, platform: str | None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         lowered = staged.lowered or _lower(staged, rename, platform)
-    facts = read_facts(lowered, staged.order)
+    facts = read_facts(lowered, staged.order, staged.traced)
     if not facts.leaf_avals and not facts.out_avals:
         raise TraceError(f"{facts.name} takes and returns no arrays: there is nothing to inspect.")
-    names = argument_names(facts.debug_info, lowered.args_info), result_names(facts)
+    names = argument_names(facts.debug_info, lowered.args_info, len(facts.leaf_avals)), result_names(facts)
     signature = read_signature(facts, *(names if rename is None else rename(*names)))
     inputs = _inputs(facts, staged.inputs)
     _refuse_deleted(signature, inputs)
