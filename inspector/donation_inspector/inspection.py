@@ -296,12 +296,13 @@ class Inspection:
         progress: Progress | None = None,
         cancel: threading.Event | None = None,
     ) -> Comparison | Comparisons | Bufferization:
-        """Compile the variants "none", "jax" and "pass" with XLA, in a child process.
+        """Compile the variants "none", "jax" and "pass" with XLA, in child processes: what was not compiled before.
 
         `target` None is the device of this machine that the program was lowered for. "tpu:v5e", "tpu:v5e:16x16" or
         "cuda:h100" need not be here (`donation_inspector.targets()` lists what can be asked for): the program is
-        lowered for it, compiled and not run. A list of targets is compiled in parallel and gives `Comparisons`.
-        `fits` ("24GB", or bytes) is the memory of one device, where the target's own is not meant.
+        lowered for it, compiled and not run. A list of targets gives `Comparisons`. As many are compiled at once as
+        there are cores and memory for; `Comparison.how` says how many. `fits` ("24GB", or bytes) is the memory of one
+        device, where the target's own is not meant.
 
         "mlir" is no device of XLA's, and alone: the pass's own IR is run. The program is lowered to linalg, the
         pipeline runs on that, MLIR bufferizes it, and it is called once on this machine's CPU, real arrays where they
@@ -347,10 +348,13 @@ class Inspection:
     ) -> Measurement:
         """Run each variant in a fresh process and measure its peak memory and time.
 
+        The executables are those that `compare` left; what is not compiled yet is compiled once, for all runs and for a
+        comparison to come. `Measurement.executables` says which ran.
+
         `inputs`: "real" takes the caller's arrays where they are still alive and generates the others, "generated"
-        generates all. `timeout` is in seconds for each variant. A variant that fails, cannot run outside this process
-        or was cancelled is part of the answer. `in_kernel` runs them in this process, for a GPU or TPU that it holds;
-        `Measurement.limits` says what that costs.
+        generates all. `timeout` is in seconds for each variant, to compile it and again to run it. A variant that
+        fails, cannot run outside this process or was cancelled is part of the answer. `in_kernel` runs them in this
+        process, for a GPU or TPU that it holds; `Measurement.limits` says what that costs.
 
         Raises:
           MeasureError: arguments of this method that make no sense; this process holds the device, so that a fresh one

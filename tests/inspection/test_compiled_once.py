@@ -16,6 +16,7 @@ import donation_inspector as di
 from donation_inspector.questions.compare import ask as compiling
 from donation_inspector.xla import compile_memory, memory
 from donation_inspector.xla.program import Program, fingerprint
+from donation_inspector.xla.results import Compiled
 from processes import children
 
 CELL = """
@@ -124,6 +125,22 @@ def test_without_memory_for_two_there_is_one_child_and_it_is_said(monkeypatch: p
     assert said[0].endswith(", 419 MB are free")
     assert said[1:] == ["none", "jax = pass"]
     assert comparison.how == f"compiled in one process, {said[0]}"
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_what_ran_out_of_memory_beside_another_is_compiled_again_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[list[str]] = []
+
+    def short(programs: Mapping[str, Program], **_: Any) -> dict[str, Compiled]:
+        parts.append(list(programs))
+        ended = Compiled("out of memory", error="ended") if len(parts) < 3 else Compiled("refused", error="no")
+        return dict.fromkeys(programs, ended)
+
+    monkeypatch.setattr(compiling, "compile_variants", short)
+    comparison = run_cell().compare()
+    assert sorted(parts) == [["jax = pass"], ["none"], ["none", "jax = pass"]]
+    assert {one.status for one in comparison.variants.values()} == {"refused"}
+    assert comparison.how == "compiled in one process, one after the other: memory ran out"
 
 
 @pytest.mark.usefixtures("two_cores")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -60,9 +61,17 @@ def test_what_is_kept_has_no_name_and_goes_with_the_last_who_holds_it() -> None:
 
 def test_content_tells_programs_apart_and_names_do_not() -> None:
     one, same = program(add, (8,), (8,)), program(add, (8,), (8,))
-    others = [program(add, (9,), (9,)), program(add, (8,), (8,), donate=(0,))]
-    assert fingerprint(one) == fingerprint(same)
-    assert len({fingerprint(other) for other in (one, *others)}) == 3
+    assert fingerprint(one) == fingerprint(dataclasses.replace(same, name="other", inputs=()))
+    elsewhere = dataclasses.replace(one.target, here=False)
+    others = [
+        program(add, (9,), (9,)),
+        program(add, (8,), (8,), donate=(0,)),
+        dataclasses.replace(one, target=elsewhere),
+        dataclasses.replace(one, compile_options=one.compile_options + b"\0"),
+        dataclasses.replace(one, xla_flags="--xla_cpu_enable_fast_math"),
+        dataclasses.replace(one, device_ids=(1,)),
+    ]
+    assert len({fingerprint(other) for other in (one, *others)}) == 7
 
 
 @pytest.fixture

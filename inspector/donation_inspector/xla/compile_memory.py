@@ -15,9 +15,11 @@ from donation_inspector.common.units import format_bytes
 from donation_inspector.xla import memory
 from donation_inspector.xla.program import Program
 
-_STARTED = 300 << 20
+_STARTED = 320 << 20
 """Python, JAX and XLA, before anything is compiled."""
-_PER_OPERATION_BYTE = 1500
+_PLUGIN = 330 << 20
+"""A compiler of its own, libtpu or CUDA's plugin, besides."""
+_PER_OPERATION_BYTE = 2000
 """For each byte of the operations in MLIR's bytecode; measured on train steps of 4 to 24 layers for a CPU."""
 _PER_BYTE = 4
 """For each byte of the bytecode, constants among them: they are read, held and folded."""
@@ -32,7 +34,8 @@ _taken: list[int] = []
 def needs(program: Program) -> int:
     """Bytes of this machine's memory that a child takes to compile a program, about."""
     code = program.bytecode
-    guess = _STARTED + _PER_OPERATION_BYTE * _operation_bytes(code) + _PER_BYTE * len(code)
+    started = _STARTED + (_PLUGIN if program.target.platform != "cpu" else 0)
+    guess = started + _PER_OPERATION_BYTE * _operation_bytes(code) + _PER_BYTE * len(code)
     return round(guess * _more_than_thought.get(program.target.platform, 1.0))
 
 

@@ -272,9 +272,11 @@ class _Compiling:
     def __init__(
         self, pieces: Sequence[_Piece], *, hlo: bool, timeout: float | None = None, each: float | None = None
     ) -> None:
-        self._pieces, self._hlo, self._timeout, self._each = pieces, hlo, timeout, each
+        # a target may be asked for twice
+        self._pieces = list({(id(piece.subject), piece.question): piece for piece in pieces}.values())
+        self._hlo, self._timeout, self._each = hlo, timeout, each
         self._made: dict[tuple[int, Question[Compiled]], Compiled] = {}
-        self.children, self.why_not_more = compile_memory.at_once([piece.program for piece in pieces])
+        self.children, self.why_not_more = compile_memory.at_once([piece.program for piece in self._pieces])
 
     def run(self, progress: Progress, cancel: threading.Event | None) -> None:
         """Compile them. On Ctrl-C it is raised when all have ended; what was finished is kept."""
@@ -314,7 +316,7 @@ class _Compiling:
 
     def _parts(self) -> list[list[_Piece]]:
         """What one child after the other compiles: for one target the first ones first, else few targets each."""
-        pieces, children = list(self._pieces), self.children
+        pieces, children = self._pieces, self.children
         if len({piece.program.target for piece in pieces}) == 1:
             return [pieces[part::children] for part in range(children)]
         ends = [len(pieces) * part // children for part in range(children + 1)]
