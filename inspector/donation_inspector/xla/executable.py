@@ -54,9 +54,24 @@ def devices_of(program: Program) -> tuple[Any, ...]:
 
 
 def parse(program: Program) -> Any:
-    """The program's module, in the context current here."""
-    module: Any = ir.Module
-    return module.parse(program.bytecode)
+    """The program's module, in the context current here, less the functions without a body that nothing calls.
+
+    Raises CompileError for one that is called: XLA dies on all of them.
+    """
+    modules: Any = ir.Module
+    module = modules.parse(program.bytecode)
+    bodiless = [one for one in module.body.operations if _is_function(one) and not list(one.regions[0].blocks)]
+    text = module.operation.get_asm(large_elements_limit=1) if bodiless else ""
+    for function in bodiless:
+        name = str(function.attributes["sym_name"]).strip('"')
+        if len(re.findall(rf'@"?{re.escape(name)}(?![\w.$-])', text)) > 1:
+            raise CompileError(f"@{name} is called and has no body: XLA compiles whole programs. Give it its body.")
+        function.operation.erase()
+    return module
+
+
+def _is_function(operation: Any) -> bool:
+    return operation.operation.name == "func.func"
 
 
 def compile_program(
@@ -94,6 +109,8 @@ def compile_program(
                 if entry is not None:
                     with nullcontext() if cache is None else undisturbed():
                         entry.write(executable, time.perf_counter() - started)
+    except CompileError as error:
+        return Compiled("refused", error=str(error)), None
     except (jax.errors.JaxRuntimeError, ir.MLIRError) as error:
         return refused(program, str(error), time.perf_counter() - started, dump.take(folder)), None
     seconds = time.perf_counter() - started
