@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from donation_inspector.capture.watch import Watched as Watched
     from donation_inspector.capture.watch import watch as watch
     from donation_inspector.checks.assert_donated import assert_donated as assert_donated
+    from donation_inspector.checks.corpus import corpus as corpus
     from donation_inspector.checks.verify import verify as verify
     from donation_inspector.donating import jit as jit
     from donation_inspector.errors import CompileError as CompileError
@@ -57,6 +58,7 @@ _HOME = {
     "Comparisons": "questions.compare.answer",
     "Measurement": "questions.measure.answer",
     "assert_donated": "checks.assert_donated",
+    "corpus": "checks.corpus",
     "jit": "donating",
     "CompileError": "errors",
     "DonationError": "errors",

@@ -8,7 +8,7 @@ from xdsl.dialects.func import FuncOp
 import case_loader
 from donation_inspector.common.signature import Implicit
 from donation_inspector.errors import IRError
-from donation_inspector.ir import source
+from donation_inspector.ir import native, source
 from donation_inspector.ir.entry import alias_problems, entry_function, read_donation, read_signature
 from donation_inspector.ir.importer import import_module
 from ir.programs import module
@@ -53,14 +53,34 @@ def test_main_or_the_only_public_function() -> None:
     ("text", "message"),
     [
         ("module {}", "There is no function in this module"),
-        ("func.func @f() { return }\nfunc.func @g() { return }", r"not one public function but 2: @f, @g\. Name the"),
-        ("func.func private @f() { return }", "not one public function but 0: none"),
+        (
+            "func.func @f() { return }\nfunc.func @g() { return }",
+            r'public function but 2: @f, @g\. .* entry="f", .* --entry f',
+        ),
+        ("func.func private @f() { return }", "none that is public but 1: @f"),
+        (
+            "".join(f"func.func @f{number}() {{ return }}\n" for number in range(9)),
+            "9: @f0, @f1, @f2, @f3, @f4 and 4 more",
+        ),
         ("func.func private @main(tensor<2xf32>)", "@main is only declared here"),
     ],
 )
 def test_no_entry_function(text: str, message: str) -> None:
     with pytest.raises(IRError, match=message):
         _written(text)
+
+
+@pytest.mark.parametrize("name", ["f", "main", "p"])
+def test_the_function_that_somebody_chose(name: str) -> None:
+    made = source.parse("func.func @f() { return }\nfunc.func @main() { return }\nfunc.func private @p() { return }")
+    native.choose(made, name)
+    assert entry_function(import_module(made).module).sym_name.data == name
+    assert native.entry_operation(native.clone(made)).attributes["sym_name"].value == name
+
+
+def test_a_choice_that_is_not_there_names_what_is() -> None:
+    with pytest.raises(IRError, match=r"There is no function @x in this module, but 1: @f\. Choose with entry="):
+        native.choose(source.parse("func.func @f() { return }"), "x")
 
 
 def test_names_from_locations() -> None:

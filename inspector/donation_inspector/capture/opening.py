@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from donation_inspector.capture import earlier_calls
-from donation_inspector.errors import DeletedError
+from donation_inspector.errors import DeletedError, IRError
 from donation_inspector.files import saved
 from donation_inspector.frameworks import call_site
 from donation_inspector.frameworks.call_site import CallSite
@@ -43,13 +43,15 @@ def inspect_at(site: CallSite, fn: Any, args: tuple[Any, ...], kwargs: Mapping[s
         raise DeletedError(error.paths, error.arrays, told) from None
 
 
-def inspect_ir(source: str | bytes | pathlib.Path) -> Inspection:
-    """Inspect StableHLO: MLIR text, MLIR bytecode, or a file with either.
+def inspect_ir(source: str | bytes | pathlib.Path, entry: str | None = None) -> Inspection:
+    """Inspect StableHLO: MLIR text, MLIR bytecode, a portable artifact, or a file with either.
+
+    `entry` names the function to look at, public or not; None is @main, or else the only public one.
 
     Raises:
-      IRError: no such file, no MLIR, or no function to look at; the message has the line.
+      IRError: no such file, no MLIR, or no function to look at; the message has the line, and the functions there are.
     """
-    return Inspection(Subject(FromFile(source)))
+    return Inspection(Subject(FromFile(source, entry)))
 
 
 def load(path: str | pathlib.Path) -> Inspection:
@@ -63,12 +65,17 @@ def load(path: str | pathlib.Path) -> Inspection:
     return Inspection(*saved.read(path))
 
 
-def open_file(path: pathlib.Path) -> Inspection:
-    """What is in a file: an Inspection that `Inspection.save` wrote, or MLIR. Raises IRError."""
+def open_file(path: pathlib.Path, entry: str | None = None) -> Inspection:
+    """What is in a file: an Inspection that `Inspection.save` wrote, or MLIR, of which `entry` is a function. Raises
+    IRError."""
     with reading.opened(path, "Give MLIR, or a file that Inspection.save wrote.") as file:
         packed = file.read(2) == b"PK"
     # a saved file whose first bytes are damaged is one all the same
-    return load(path) if packed or path.suffix == ".di" else inspect_ir(path)
+    if not packed and path.suffix != ".di":
+        return inspect_ir(path, entry)
+    if entry is not None:
+        raise IRError(f"{path} is a saved Inspection, which has its function already: leave out --entry.")
+    return load(path)
 
 
 def targets() -> Targets:

@@ -17,6 +17,7 @@ from donation_inspector.common.units import format_bytes, total_bytes
 from donation_inspector.errors import DonationInspectorError, IRError
 from donation_inspector.inspection import Inspection
 from donation_inspector.passes import pipeline as pipelines_of_xdsl
+from donation_inspector.questions.apply.ask import Pipeline, pipeline_name
 from donation_inspector.questions.compare.answer import VARIANTS, Comparison
 
 SUFFIXES = (".mlir", ".mlirbc", ".di")
@@ -159,10 +160,30 @@ class Corpus:
         ]
 
 
-def run(
-    folder: pathlib.Path, pipelines: Sequence[str], *, compile: bool, progress: Progress, bufferize: bool = False
+def corpus(
+    folder: str | pathlib.Path,
+    pipelines: Sequence[Pipeline],
+    *,
+    compile: bool = False,
+    bufferize: bool = False,
+    progress: Progress | None = None,
 ) -> Corpus:
-    """Every pipeline (as for `xdsl-opt -p`) on every program of the folder and of those in it.
+    """Every pipeline on every program of a folder, as the command `donation-inspector corpus` has it.
+
+    A pipeline is text as for `xdsl-opt -p`, one `ModulePass` object, or several. `compile` is for XLA's totals,
+    `bufferize` to run what each pipeline made without XLA; both take as long as the programs take to compile.
+
+    Raises:
+      IRError: no such folder, or no program in it.
+      PassError: a pipeline that does not exist.
+    """
+    return run(pathlib.Path(folder), pipelines, compile=compile, bufferize=bufferize, progress=progress or _silent)
+
+
+def run(
+    folder: pathlib.Path, pipelines: Sequence[Pipeline], *, compile: bool, progress: Progress, bufferize: bool = False
+) -> Corpus:
+    """Every pipeline (as for `xdsl-opt -p`, or `ModulePass` objects) on every program of the folder and of those in it.
 
     `compile` is for XLA's totals, `bufferize` to run what each pipeline made where the target "mlir" is there.
 
@@ -173,8 +194,10 @@ def run(
       IRError: no such folder, or no program in it.
       PassError: a pipeline that does not exist.
     """
+    names = tuple(pipeline_name(pipeline) for pipeline in pipelines)
     for pipeline in pipelines:
-        pipelines_of_xdsl.parse(pipeline)
+        if isinstance(pipeline, str):
+            pipelines_of_xdsl.parse(pipeline)
     programs = _programs(folder)
     no_mlir = tools.why_not() if bufferize else None
     bufferize = bufferize and no_mlir is None
@@ -187,7 +210,7 @@ def run(
         finished = True
     except KeyboardInterrupt:
         pass
-    return Corpus(str(folder), tuple(pipelines), tuple(rows), compile, finished, bufferize, no_mlir)
+    return Corpus(str(folder), names, tuple(rows), compile, finished, bufferize, no_mlir)
 
 
 def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -202,7 +225,7 @@ def _programs(folder: pathlib.Path) -> list[pathlib.Path]:
 def _rows(
     folder: pathlib.Path,
     programs: Sequence[pathlib.Path],
-    pipelines: Sequence[str],
+    pipelines: Sequence[Pipeline],
     compile: bool,
     bufferize: bool,
 ) -> Iterator[Row]:
@@ -211,19 +234,20 @@ def _rows(
         try:
             inspection = open_file(path)
         except Exception as error:  # one program must not end the table of all
-            yield from (Row(name, pipeline, refused=_told(error)) for pipeline in pipelines)
+            yield from (Row(name, pipeline_name(pipeline), refused=_told(error)) for pipeline in pipelines)
             continue
         for pipeline in pipelines:
             row = _row(name, inspection, pipeline, compile)
-            yield _counted(row, inspection) if bufferize and row.refused is None else row
+            yield _counted(row, inspection, pipeline) if bufferize and row.refused is None else row
 
 
-def _row(name: str, inspection: Inspection, pipeline: str, compile: bool) -> Row:
+def _row(program: str, inspection: Inspection, pipeline: Pipeline, compile: bool) -> Row:
+    name = pipeline_name(pipeline)
     try:
         applied = inspection.apply(pipeline)
         said = tuple(diagnostic.message for diagnostic in applied.diagnostics)
     except Exception as error:  # one program must not end the table of all
-        return Row(name, pipeline, refused=_told(error))
+        return Row(program, name, refused=_told(error))
     why_not, totals = applied.why_not, dict[str, int | None]()
     if compile:
         try:
@@ -231,14 +255,14 @@ def _row(name: str, inspection: Inspection, pipeline: str, compile: bool) -> Row
         except DonationInspectorError as error:
             why_not = why_not or _told(error)
         else:
-            totals = {name: one.memory and one.memory.total for name, one in comparison.variants.items()}
+            totals = {key: one.memory and one.memory.total for key, one in comparison.variants.items()}
             why_not = why_not or _failure(comparison)
-    return Row(name, pipeline, None, len(applied.pairs), said, why_not, totals)
+    return Row(program, name, None, len(applied.pairs), said, why_not, totals)
 
 
-def _counted(row: Row, inspection: Inspection) -> Row:
+def _counted(row: Row, inspection: Inspection, pipeline: Pipeline) -> Row:
     try:
-        one = inspection.compare("mlir", row.pipeline, progress=_silent).variants["pass"]
+        one = inspection.compare("mlir", pipeline, progress=_silent).variants["pass"]
     except DonationInspectorError as error:
         return dataclasses.replace(row, not_run=_told(error))
     if one.status == "cancelled":

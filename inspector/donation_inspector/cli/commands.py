@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from donation_inspector.bufferized.values import TARGET as MLIR
 from donation_inspector.bufferized.values import Bufferization
 from donation_inspector.checks import corpus as corpora
 from donation_inspector.cli import gate, terminal
-from donation_inspector.cli.program import Program, open_program
+from donation_inspector.cli.program import Program, open_program, pass_class
 from donation_inspector.inspection import Inspection
 from donation_inspector.present import differences, report
 from donation_inspector.questions.apply.ask import REAL_PASS
@@ -23,6 +24,8 @@ from donation_inspector.questions.compare.answer import Comparison
 from donation_inspector.questions.measure.answer import Measurement
 
 FOUND, INTERRUPTED = 3, 130
+
+_CLASS = re.compile(r"[\w.]+:\w+")
 
 
 def inspect(options: argparse.Namespace) -> int:
@@ -55,7 +58,7 @@ def measure(options: argparse.Namespace) -> int:
 
 def corpus(options: argparse.Namespace) -> int:
     """Pipelines on every program of a folder."""
-    pipelines = options.pipeline or [REAL_PASS]
+    pipelines = [pass_class(one) if _CLASS.fullmatch(one) else one for one in options.pipeline or [REAL_PASS]]
     with terminal.progress(f"corpus {options.folder}") as progress:
         result = corpora.run(
             options.folder,
@@ -80,7 +83,7 @@ def diff(options: argparse.Namespace) -> int:
 def _opened(options: argparse.Namespace) -> Program:
     for path in filter(None, (options.html, options.json)):
         _check_folder(path)
-    opened = open_program(options.program, options.args)
+    opened = open_program(options.program, options.args, options.entry)
     inspection = opened.inspection
     if options.pipeline is not None:
         inspection = inspection.with_pipeline(options.pipeline)

@@ -85,7 +85,12 @@ def parser() -> argparse.ArgumentParser:
         "exit code:\n  0    every pipeline ran on every program\n  1    there is a gap in the table, or an error",
     )
     corpus.add_argument("folder", type=pathlib.Path, help="with .mlir, .mlirbc, .di files, in folders of it too")
-    corpus.add_argument("-p", "--pipeline", action="append", help=f"{_PIPELINE}); give it several times")
+    corpus.add_argument(
+        "-p",
+        "--pipeline",
+        action="append",
+        help=f"{_PIPELINE}), or module:Class of a ModulePass; give it several times",
+    )
     corpus.add_argument("--no-compile", action="store_true", help="leave out what is compiled or run")
     corpus.add_argument(
         "--no-mlir", action="store_true", help="leave out the allocations and copies of what each pipeline made, run"
@@ -104,6 +109,7 @@ def _command(commands: argparse._SubParsersAction[argparse.ArgumentParser], name
 
 def _add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument("program", metavar="PROGRAM", help="a file, or module:function")
+    command.add_argument("--entry", metavar="NAME", help="of a file: the function to look at (default: @main)")
     command.add_argument("--args", metavar="MODULE:NAME", help="what gives the function's arguments")
     command.add_argument("-p", "--pipeline", help=f"{_PIPELINE}, or the saved one)")
     command.add_argument("--donate", action="append", metavar="PATH", help="donate this argument too")

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
+from xdsl.passes import ModulePass
+
 from donation_inspector.capture import opening
 from donation_inspector.errors import DonationInspectorError
 from donation_inspector.frameworks.call_site import CallSite
@@ -40,10 +42,20 @@ class Program:
     arguments: Any
 
 
-def open_program(named: str, arguments: str | None) -> Program:
+def pass_class(named: str) -> ModulePass:
+    """The pass that `module:Class` names, with its default options. Raises ProgramError where it is none."""
+    module, _, name = named.rpartition(":")
+    found = _named(module, name)
+    if not (isinstance(found, type) and issubclass(found, ModulePass)):
+        raise ProgramError(f"{named} is no ModulePass class. Give a pipeline as for xdsl-opt, or module:Class.")
+    return _users_own(f"{named}()", "fails", found)
+
+
+def open_program(named: str, arguments: str | None, entry: str | None = None) -> Program:
     """The program that `named` is: a file where there is one of that name, otherwise `module:function`.
 
-    `arguments` names what gives the arguments: `module:name`, or a name in the function's module.
+    `arguments` names what gives the arguments: `module:name`, or a name in the function's module. `entry` names the
+    function of a file.
 
     Raises:
       DonationInspectorError: there is no such thing, the user's own code raises, or JAX cannot trace the function.
@@ -53,7 +65,9 @@ def open_program(named: str, arguments: str | None) -> Program:
     if path.exists() or not (colon and module and name):
         if arguments is not None:
             raise ProgramError(f"--args goes with module:function, and {named} is no function but a file.")
-        return Program(opening.open_file(path), None)
+        return Program(opening.open_file(path, entry), None)
+    if entry is not None:
+        raise ProgramError(f"--entry goes with a file, and {named} is a function.")
     fn = _named(module, name)
     if arguments is None:
         given = ()

@@ -17,6 +17,9 @@ from donation_inspector.common import visible
 Shape = tuple[int | None, ...]
 """Dimensions; None where the size is dynamic."""
 
+ENTRY = "donation_inspector.entry"
+"""The attribute of a module that names its entry function, where somebody chose another one than the rule gives."""
+
 Ignored = Literal["inner jit", "debug_nans", "disable_jit"]
 """Why a donation that somebody wrote never reached the program: an inner jit asks for it, or a setting of JAX is on."""
 

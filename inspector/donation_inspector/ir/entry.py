@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringA
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute
 
-from donation_inspector.common.signature import Donation, Implicit, Leaf, Signature
+from donation_inspector.common.signature import ENTRY, Donation, Implicit, Leaf, Signature
 from donation_inspector.errors import IRError
 from donation_inspector.ir import sharding, size
 from donation_inspector.ir.dialect import to_text
@@ -18,15 +18,17 @@ from donation_inspector.ir.location import name
 
 ALIAS = "tf.aliasing_output"
 DONOR = "jax.buffer_donor"
+_NAMED = 5
 
 
 def entry_function(module: ModuleOp) -> FuncOp:
-    """@main, otherwise the only public function.
+    """The one that the module names as `ENTRY`, otherwise @main, otherwise the only public function.
 
     Raises:
       IRError: no function, none that has a body, or several public ones and no @main.
     """
     functions = [operation for operation in module.ops if isinstance(operation, FuncOp)]
+    asked = module.attributes.get(ENTRY)
     return functions[
         choose_entry(
             [
@@ -36,7 +38,8 @@ def entry_function(module: ModuleOp) -> FuncOp:
                     bool(function.body.blocks),
                 )
                 for function in functions
-            ]
+            ],
+            asked.data if isinstance(asked, StringAttr) else None,
         )
     ]
 
@@ -47,23 +50,32 @@ def is_one_block(function: FuncOp) -> bool:
     return len(blocks) == 1 and isinstance(blocks[0].last_op, ReturnOp)
 
 
-def choose_entry(functions: Sequence[tuple[str, str, bool]]) -> int:
+def choose_entry(functions: Sequence[tuple[str, str, bool]], asked: str | None = None) -> int:
     """Index of the entry function among (name, visibility, has a body); the rule of `entry_function`."""
     if not functions:
         raise IRError("There is no function in this module, so there is nothing to inspect. Give one with a @main.")
-    main = [index for index, (name, _, _) in enumerate(functions) if name == "main"]
+    names = [name for name, _, _ in functions]
     public = [index for index, (_, visibility, _) in enumerate(functions) if visibility == "public"]
-    chosen = main or public
+    if asked is not None and asked not in names:
+        raise IRError(f"There is no function @{asked} in this module, but {_listed(names)}. Choose with entry=.")
+    named = "main" if asked is None else asked
+    chosen = [names.index(named)] if named in names else public
     if len(chosen) != 1:
-        names = ", ".join(f"@{functions[index][0]}" for index in public) or "none"
+        there = [names[index] for index in public] or names
+        kind = "not one public function" if public else "none that is public"
         raise IRError(
-            f"There is no @main in this module, and not one public function but {len(public)}: {names}. Name the "
-            "function to inspect @main."
+            f"There is no @main in this module, and {kind} but {_listed(there)}. Choose the one to inspect with "
+            f'entry="{there[0]}", in the shell --entry {there[0]}.'
         )
     name, _, has_body = functions[chosen[0]]
     if not has_body:
         raise IRError(f"@{name} is only declared here: it has no body to inspect. Give the module that defines it.")
     return chosen[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)}: {', '.join(f'@{name}' for name in names[:_NAMED])}{more}"
 
 
 def argument_attributes(function: FuncOp) -> tuple[DictionaryAttr, ...]:

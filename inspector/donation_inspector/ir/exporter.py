@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -215,24 +215,65 @@ class _Exporter:
         values, convert = self._values, self._attributes.type
         missing = [index for index, value in enumerate(operation.operands) if value not in values]
         stand_ins = {index: self._stand_in(operation.operands[index]) for index in missing}
-        made = ir.Operation.create(
-            name,
-            results=[convert(result.type) for result in operation.results],
-            operands=[
-                stand_ins[index].results[0] if index in stand_ins else values[value]
-                for index, value in enumerate(operation.operands)
-            ],
-            attributes=self.attributes_of(operation),
-            successors=[blocks[block] for block in operation.successors],
-            regions=len(operation.regions),
-            loc=self.locations(operation.location),
-            ip=end,
-        )
+        results = [convert(result.type) for result in operation.results]
+        operands: list[ir.Value] = [
+            stand_ins[index].results[0] if index in stand_ins else values[value]
+            for index, value in enumerate(operation.operands)
+        ]
+        location = self.locations(operation.location)
+        if operation.properties and not location.context.is_registered_operation(name):
+            made = self._with_properties(name, operation, results, operands, location)
+            end.insert(made)
+        else:
+            made = ir.Operation.create(
+                name,
+                results=results,
+                operands=operands,
+                attributes=self.attributes_of(operation),
+                successors=[blocks[block] for block in operation.successors],
+                regions=len(operation.regions),
+                loc=location,
+                ip=end,
+            )
         self._forward += [(made, index, operation.operands[index], stand_in) for index, stand_in in stand_ins.items()]
         for mine, theirs in zip(operation.results, made.results, strict=True):
             values[mine] = theirs
         for mine, theirs in zip(operation.regions, made.regions, strict=True):
             self._region(mine, theirs)
+
+    def _with_properties(
+        self,
+        name: str,
+        operation: Operation,
+        results: Sequence[ir.Type],
+        operands: Sequence[Any],
+        location: ir.Location,
+    ) -> ir.Operation:
+        """An operation that is not registered, made from text: jaxlib's bindings give it no properties."""
+        if operation.successors:
+            raise IRError(
+                f"'{name}' has properties and successors, and jaxlib does not know it: it cannot be given back."
+            )
+        convert = self._attributes.attribute
+        properties = ir.DictAttr.get({key: convert(value) for key, value in operation.properties.items()})
+        arguments = [f"%{number}" for number in range(len(operands))]
+        typed = ", ".join(f"{argument}: {value.type}" for argument, value in zip(arguments, operands, strict=True))
+        regions = f" ({', '.join('{}' for _ in operation.regions)})" if operation.regions else ""
+        made = f"%r:{len(results)} = " if results else ""
+        types = f"({', '.join(str(value.type) for value in operands)}) -> ({', '.join(map(str, results))})"
+        text = (
+            f'"donation_inspector.around"() ({{ ^around({typed}):\n'
+            f'{made}"{name}"({", ".join(arguments)}) <{properties}>{regions} : {types} {location} }}) : () -> ()'
+        )
+        around = ir.Operation.parse(text)
+        own = around.regions[0].blocks[0].operations[0].operation
+        own.detach_from_parent()
+        for number, value in enumerate(operands):
+            own.operands[number] = value
+        for key, value in operation.attributes.items():
+            if key != "op_name__":
+                own.attributes[key] = convert(value)
+        return own
 
     def _region(self, region: Region, target: ir.Region) -> None:
         blocks: dict[Block, ir.Block] = {}

@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    VectorType,
     i1,
 )
 from xdsl.ir import Attribute
@@ -33,7 +34,7 @@ from xdsl.printer import Printer
 
 from donation_inspector.ir import location, resources
 from donation_inspector.ir.bridge import constants
-from donation_inspector.ir.dialect import VerbatimAttr, make_context, to_text
+from donation_inspector.ir.dialect import VerbatimAttr, VerbatimType, make_context, to_text
 from donation_inspector.ir.importer import Imported
 
 _NAME = "constant_{}"
@@ -62,6 +63,7 @@ class _Printer(Printer):
         self._resources: dict[str, bytes] = {}
         self._context = make_context()
         self._constants: dict[Attribute, str] = {}
+        self._verbatim: dict[Attribute, bool] = {}
         self._locations: dict[int, str] = {}
 
     def print_attribute(self, attribute: Attribute) -> None:
@@ -70,6 +72,9 @@ class _Printer(Printer):
             if known is None:
                 known = self._constants[attribute] = self._constant(cast(Any, attribute))
             self.print_string(known)
+        elif isinstance(attribute, VerbatimAttr | VerbatimType) and self._is_text_for_both(attribute):
+            # past the printer, which would indent its further lines
+            self._written.write(attribute.text.data)
         elif isinstance(attribute, LocationAttr):
             # by identity: hashing a deep call chain costs more than reading it
             known = self._locations.get(id(attribute))
@@ -79,11 +84,26 @@ class _Printer(Printer):
         else:
             super().print_attribute(attribute)
 
+    def _is_text_for_both(self, attribute: VerbatimAttr | VerbatimType) -> bool:
+        """Whether xDSL reads the text too, which is verbatim only because xDSL would print it in another way."""
+        known = self._verbatim.get(attribute)
+        if known is None:
+            try:
+                parser = Parser(self._context, attribute.text.data)
+                parser.parse_type() if isinstance(attribute, VerbatimType) else parser.parse_attribute()
+                known = "\n" in attribute.text.data
+            except Exception:  # whatever it has against it, the text stays ours
+                known = False
+            self._verbatim[attribute] = known
+        return known
+
     def finished(self) -> str:
         written = self._written.getvalue()
         return f"{written}\n\n{resources.section(self._resources)}" if self._resources else f"{written}\n"
 
     def _constant(self, constant: DenseIntOrFPElementsAttr | DenseResourceAttr) -> str:
+        if isinstance(constant, DenseIntOrFPElementsAttr) and isinstance(constant.type, VectorType):
+            return to_text(constant)  # the importer read it off MLIR's own text
         if isinstance(constant, DenseIntOrFPElementsAttr):
             return to_text(constant) if self._is_read_alike(constant) else self._resource(constant)
         name = constant.resource_handle.data

@@ -80,6 +80,7 @@ class _Importer:
         self._context = context
         self._values: dict[ir.Value, SSAValue] = {}
         self._classes: dict[str, tuple[type[Operation], StringAttr | None]] = {}
+        self._registered: dict[str, bool] = {}
         self._inherent: dict[tuple[str, str], bool] = {}
         self._forward: list[tuple[Operation, ir.Operation]] = []
 
@@ -98,6 +99,11 @@ class _Importer:
                 properties[key] = value
             else:
                 attributes[key] = value
+        registered = self._registered.get(name)
+        if registered is None:
+            registered = self._registered[name] = operation.context.is_registered_operation(name)
+        if not registered:
+            properties |= {key: self.attributes.attribute(one) for key, one in reading.properties(operation)}
         if op_name is not None:
             attributes["op_name__"] = op_name
         values = self._values

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from jaxlib.mlir import ir
 
+from donation_inspector.common.signature import ENTRY
 from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.entry import choose_entry
@@ -28,16 +29,24 @@ def clone(module: ir.Module) -> ir.Module:
 
 
 def entry_operation(module: ir.Module) -> ir.Operation:
-    """@main, otherwise the only public function; IRError when there is none."""
+    """The rule of `entry.entry_function`; IRError when there is none."""
     functions = [operation.operation for operation in module.body.operations]
     functions = [operation for operation in functions if operation.name == "func.func"]
     chosen = choose_entry(
         [
             (_string(function, "sym_name"), _string(function, "sym_visibility") or "public", bool(_blocks(function)))
             for function in functions
-        ]
+        ],
+        _string(module.operation, ENTRY) or None,
     )
     return functions[chosen]
+
+
+def choose(module: ir.Module, entry: str) -> None:
+    """Makes the function of this name the entry function for all who ask. Raises IRError where there is none."""
+    with module.context:
+        cast(Any, module.operation.attributes)[ENTRY] = ir.StringAttr.get(entry)
+    entry_operation(module)
 
 
 def entry_block(function: ir.Operation) -> ir.Block:

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from donation_inspector.common.signature import ENTRY
 from donation_inspector.ir.entry import ALIAS
 
 _OUTLINED = UnregisteredOp.with_name("donation_inspector.outlined")
@@ -21,7 +22,11 @@ def outline(entry: FuncOp) -> ModuleOp:
     """
     module = entry.parent_op()
     functions = [op for op in module.ops if isinstance(op, FuncOp)] if isinstance(module, ModuleOp) else [entry]
-    return ModuleOp([_outline(func) for func in functions if func is entry or _has_donated_arguments(func)])
+    chosen = module.attributes.get(ENTRY) if isinstance(module, ModuleOp) else None
+    return ModuleOp(
+        [_outline(func) for func in functions if func is entry or _has_donated_arguments(func)],
+        {} if chosen is None else {ENTRY: chosen},
+    )
 
 
 def _has_donated_arguments(func: FuncOp) -> bool:

@@ -22,7 +22,7 @@ from donation_inspector.frameworks import step
 from donation_inspector.frameworks.call_site import NOWHERE, CallSite
 from donation_inspector.frameworks.resizing import FIXED, Resizable, Shapes
 from donation_inspector.frameworks.ways import Way, way_of
-from donation_inspector.ir import entry, foreign
+from donation_inspector.ir import entry, foreign, native
 from donation_inspector.ir.importer import import_module
 from donation_inspector.program import reading
 from donation_inspector.xla import internals, lowering, modules, notes
@@ -154,10 +154,12 @@ class FromFile:
     way: Way | None = None
     compiler_options: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, given: str | bytes | pathlib.Path) -> None:
-        """Parse it. Raises IRError."""
+    def __init__(self, given: str | bytes | pathlib.Path, entry_name: str | None = None) -> None:
+        """Parse it; `entry_name` names the function, None is for the rule of `entry.entry_function`. Raises IRError."""
         data, self.name = _read(given)
         self.module: Any = foreign.parse(data)
+        if entry_name is not None:
+            native.choose(self.module, entry_name.removeprefix("@"))
         func = entry.entry_function(import_module(self.module).module)
         self.signature: Signature = entry.read_signature(func)
         self._written = entry.read_donation(func)

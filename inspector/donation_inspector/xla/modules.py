@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -11,7 +12,7 @@ import jax
 import numpy as np
 from jaxlib.mlir import ir
 
-from donation_inspector.common.signature import Leaf
+from donation_inspector.common.signature import ENTRY, Leaf
 from donation_inspector.errors import CompileError
 from donation_inspector.xla import attributes, custom_calls, internals
 from donation_inspector.xla.program import Input, Program
@@ -43,6 +44,7 @@ def pack_module(module: Any, name: str, arguments: Sequence[Leaf], target: Targe
       CompileError: an argument whose size is unknown, or more partitions than there are devices.
     """
     target = target or Target(default_platform(), default_platform())
+    module = _with_main(module)
     partitions = _number(module, "mhlo.num_partitions")
     replicas = _number(module, "mhlo.num_replicas")
     devices = partitions * replicas
@@ -84,10 +86,37 @@ def argument_count(module: Any) -> int:
     return len(_entry(module).type.inputs)
 
 
+def _with_main(module: Any) -> Any:
+    """The module itself; a clone whose @main is the function that somebody chose, where that is another one."""
+    chosen = _entry(module)
+    if ENTRY not in module.operation.attributes or chosen.attributes["sym_name"].value == "main":
+        return module
+    made: Any = cast(Any, ir.Module).parse(mlir.module_to_bytecode(module), context=module.context)
+    with made.context:
+        functions: list[Any] = [op for op in made.body.operations if op.operation.name == "func.func"]
+        taken = {op.attributes["sym_name"].value for op in functions}
+        for op in functions:
+            if op.attributes["sym_name"].value == "main":
+                free = next(name for number in itertools.count() if (name := f"main_{number}") not in taken)
+                _rename(made, op, free)
+        chosen = _entry(made)
+        _rename(made, chosen, "main")
+        chosen.attributes["sym_visibility"] = cast(Any, ir.StringAttr).get("public")
+        del made.operation.attributes[ENTRY]
+    return made
+
+
+def _rename(module: Any, function: Any, name: str) -> None:
+    was = function.attributes["sym_name"].value
+    cast(Any, ir.SymbolTable).replace_all_symbol_uses(was, name, module.operation)
+    function.attributes["sym_name"] = cast(Any, ir.StringAttr).get(name)
+
+
 def _entry(module: Any) -> Any:
-    """@main, else the first function that is not private: XLA compiles @main alone, and says so."""
+    """The chosen one, else @main, else the first that is not private: XLA compiles @main alone, and says so."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    named = [op for op in functions if op.attributes["sym_name"].value == "main"]
+    asked = module.operation.attributes[ENTRY].value if ENTRY in module.operation.attributes else "main"
+    named = [op for op in functions if op.attributes["sym_name"].value == asked]
     public = [op for op in functions if "sym_visibility" not in op.attributes]
     return (named or public)[0]
 

@@ -130,6 +130,8 @@ class AttributesToXdsl:
         return self._read(text, is_type=False)
 
     def _dense(self, constant: Any) -> Attribute:
+        if isinstance(constant.type, ir.VectorType) and len(constant) <= constants.LARGEST_INLINE:
+            return self._read(str(constant), is_type=False)
         type = self.type(constant.type)
         if len(constant) <= constants.LARGEST_INLINE:
             made = constants.to_xdsl(constant, type)
@@ -147,14 +149,16 @@ class AttributesToXdsl:
         return DenseResourceAttr(StringAttr(handle), type)
 
     def _read(self, text: str, is_type: bool) -> Attribute:
-        # any failure of xDSL's parser means the same: this text is not for xDSL
-        try:
-            parser = Parser(self._context, text)
-            read = parser.parse_type() if is_type else parser.parse_attribute()
-            if _same(to_text(read), text, is_type):
-                return read
-        except Exception:
-            pass
+        # what its printer would indent by where it stands is not for xDSL
+        if "\n" not in text:
+            # any failure of its parser means the same
+            try:
+                parser = Parser(self._context, text)
+                read = parser.parse_type() if is_type else parser.parse_attribute()
+                if _same(to_text(read), text, is_type):
+                    return read
+            except Exception:
+                pass
         return VerbatimType(StringAttr(text)) if is_type else VerbatimAttr(StringAttr(text))
 
 

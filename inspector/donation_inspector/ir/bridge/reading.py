@@ -9,12 +9,15 @@ Returning one raises TypeError with the constant's text; `NamedAttribute.attr` e
 from __future__ import annotations
 
 import re
+from typing import Any, cast
 
 from jaxlib.mlir import ir
 
 from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import constants
 
+_PROPERTIES = re.compile(r'(?:[^"=]*= )?"(?:[^"\\]|\\.)*"\([^)]*\)(?:\[[^\]]*\])? <\{')
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]')
 _UNCAST = re.compile(r"Can't cast unknown element type \w+ \(Attribute\((.*)\)\)", re.DOTALL)
 
 
@@ -24,6 +27,24 @@ def attributes(operation: ir.Operation) -> list[tuple[str, ir.Attribute]]:
         return list(operation.attributes.items())
     except TypeError:
         return [(name, _attribute(operation, name)) for name in operation.attributes]
+
+
+def properties(operation: ir.Operation) -> list[tuple[str, ir.Attribute]]:
+    """The properties of an operation that is not registered, by name, which the bindings do not list: MLIR's text does.
+
+    Raises IRError where they cannot be told apart from the rest of it.
+    """
+    alone: Any = operation.clone()  # printing in place would number all the values of the function
+    text: str = alone.get_asm(print_generic_op_form=True, skip_regions=True, use_local_scope=True, assume_verified=True)
+    begin = _PROPERTIES.match(text)
+    if begin is None:
+        return []
+    depth = 0
+    for token in _TOKENS.finditer(text, begin.end() - 1):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if not depth:
+            return entries(cast(ir.DictAttr, ir.Attribute.parse(text[begin.end() - 1 : token.end()])))
+    raise IRError(f"The properties of '{operation.name}' cannot be read from jaxlib: {text[:200]}")
 
 
 def entries(dictionary: ir.DictAttr) -> list[tuple[str, ir.Attribute]]:
