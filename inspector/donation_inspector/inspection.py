@@ -222,10 +222,7 @@ class Inspection:
     def line_that_donates(self, names: Sequence[str]) -> str | None:
         """The line of code that donates these whole arguments; None where there is no function to write it for."""
         way = self._subject.origin.way
-        named = set(names)
-        others = (whole for whole in self.wholes if whole.name not in named)
-        alone = any(not self.donated_by_function.isdisjoint(whole.leaves) for whole in others)
-        return None if way is None else jitting.line_that_donates(way, names, alone=alone)
+        return None if way is None else jitting.line_that_donates(way, names)
 
     # ---- other donated sets and pipelines
 

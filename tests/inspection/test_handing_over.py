@@ -205,7 +205,7 @@ def test_equinox_is_told_in_its_own_words(paths: tuple[str, ...], word: str | No
     elif word is not None:
         assert text.splitlines() == [
             "# x: donated with the rest, and alive afterwards, as no result fits.",
-            f'descend = eqx.filter_jit(descend, donate="{word}")',
+            f'descend = eqx.filter_jit(descend.__wrapped__, donate="{word}")',
         ]
         scope: dict[str, Any] = {"descend": step, "eqx": eqx}
         exec(text, scope)
@@ -231,7 +231,7 @@ def test_nnx_keeps_its_own_jit() -> None:
     wanted = di.inspect(shift, model, x).donate("model")
     pairs = pairs_in(wanted)
     text = code(shift, pairs, model, x)
-    assert text == 'shift = nnx.jit(shift, donate_argnames=("model",))'
+    assert text == 'shift = nnx.jit(shift.__wrapped__, donate_argnames=("model",))'
     assert made(text, shift, model, x, name="shift") == pairs != {}
 
 
@@ -247,7 +247,7 @@ def test_nnx_cannot_be_told_other_pairs() -> None:
     (a, b), (r, s) = pairs.keys(), pairs.values()
     text = code(both, {a: s, b: r}, *models)
     assert text.splitlines()[0].startswith("# nnx.jit pairs what the step changes in its own order")
-    assert text.splitlines()[-1] == 'both = nnx.jit(both, donate_argnames=("one", "other"))'
+    assert text.splitlines()[-1] == 'both = nnx.jit(both.__wrapped__, donate_argnames=("one", "other"))'
 
 
 def test_nnx_cannot_leave_out_a_part_of_an_argument() -> None:
@@ -262,7 +262,7 @@ def test_nnx_cannot_leave_out_a_part_of_an_argument() -> None:
     text = code(moved, pairs, model, x)
     assert text.splitlines() == [
         "# nnx.jit donates whole arguments, and not all of one but model.bias. The nearest to it here:",
-        'moved = nnx.jit(moved, donate_argnames=("model",))',
+        'moved = nnx.jit(moved.__wrapped__, donate_argnames=("model",))',
     ]
 
 

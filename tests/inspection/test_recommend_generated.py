@@ -38,6 +38,11 @@ class Outcome:
     taken: int | None
     """What the code takes, by XLA's account of a `di.jit` that JAX itself lowered; None where the order stays."""
 
+    @property
+    def written(self) -> int | None:
+        """What the pairs take in the program as it is written, in whose order every pairing is listed."""
+        return next(one.total for one in self.recommendation.variants if one.name == self.recommendation.name)
+
 
 def pairings(arguments: Sequence[Leaf], results: Sequence[Leaf]) -> Iterator[dict[int, int]]:
     """Every way to give results the buffers of arguments of their type, by position."""
@@ -104,12 +109,14 @@ def test_none_is_above_jax_or_no_donation(outcomes: list[Outcome]) -> None:
         assert total is not None
         assert none is not None
         assert jax_own is not None
-        assert one.best <= total <= min(none, jax_own), one
+        assert total <= min(none, jax_own), one
+        assert one.written is not None
+        assert one.best <= one.written <= min(none, jax_own), one
 
 
 def test_nine_in_ten_are_the_best_there_is_after_eight_compiles(outcomes: list[Outcome]) -> None:
     assert all(one.recommendation.tried <= COMPILES for one in outcomes)
-    missed = [one.seed for one in outcomes if one.recommendation.total != one.best]
+    missed = [one.seed for one in outcomes if one.written != one.best]
     assert len(missed) <= len(outcomes) // 10, missed
 
 
@@ -138,7 +145,7 @@ def test_what_is_handed_over_takes_what_is_said_and_less_than_what_stands_there(
     assert len(ordered) > len(outcomes) // 5
     for one in ordered:
         # a pairing without some arguments needs no order where JAX makes it by itself
-        assert one.recommendation.takes == one.taken, one
+        assert one.recommendation.total == one.taken, one
         assert one.taken < min(known for known in one.recommendation.baselines.values() if known is not None), one
 
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import case_loader
-from donation_inspector.common.signature import Donation
+from donation_inspector.common.signature import Arrangement, Donation
 from donation_inspector.errors import TraceError
 from donation_inspector.xla import attributes
 from donation_inspector.xla.decide import PARAMETERS, known_here
-from donation_inspector.xla.lowering import Lowered, decide, lower
+from donation_inspector.xla.lowering import Lowered, decide, decide_arranged, lower
 from lowered_cases import lower_case, lower_case_anew
 
 
@@ -228,3 +228,35 @@ def test_layouts_that_jax_refuses_together_are_one_message() -> None:
 
     with pytest.raises(TraceError, match="JAX refuses to donate these arguments together: Input layout"):
         decide(lowered, frozenset({0}))
+
+
+@pytest.mark.parametrize("taken", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize("sharded", [False, True])
+def test_in_another_order_it_is_what_jax_makes_of_the_function_in_that_order(
+    taken: tuple[int, ...], sharded: bool
+) -> None:
+    def step(a: Any, b: Any, c: Any) -> Any:
+        return b * 2, (a + c).reshape(4, 4), c.sum(), a * 3
+
+    arguments = [jnp.ones((2, 8)), jnp.ones((2, 8)), jnp.ones((2, 8))]
+    returned, over = (3, 1, 2, 0), NamedSharding(Mesh(np.array(jax.devices()[:2]), ("x",)), PartitionSpec("x"))
+    told = [over, None, None, over]
+    options = {"in_shardings": over} if sharded else {}
+
+    def reordered(*values: Any) -> Any:
+        results = step(*(values[taken.index(place)] for place in range(3)))
+        return tuple(results[place] for place in returned)
+
+    def lowered(fn: Any, shardings: list[Any], **donated: Any) -> Lowered:
+        more = {"out_shardings": tuple(shardings)} if sharded else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return lower(jax.jit(fn, **options, **more, **donated), tuple(arguments), {})
+
+    own, order = lowered(step, told), Arrangement(taken, returned)
+    for count in (1, 2, 3):
+        donated = frozenset(taken[:count])
+        other = lowered(reordered, [told[place] for place in returned], donate_argnums=tuple(range(count)))
+        made = decide_arranged(own, donated, order)
+        assert made is not None
+        assert order.applied_to(made) == other.donation

@@ -31,7 +31,8 @@ class Candidate:
 
     `total` is in bytes a device, None where XLA made no module of it; `fits` tells whether a device has that memory,
     None where that is unknown. `handed_over` is the total of the program that the code for it gives to JAX: another
-    one where its results stand in another order, for which XLA makes another schedule. None where that was not asked.
+    one where its results stand in another order, for which XLA makes another schedule. None where that was not asked,
+    and where no code makes these pairs.
     """
 
     name: str
@@ -47,10 +48,9 @@ class Recommendation:
     """The pairing with XLA's smallest total, by flat index; `donated` has its arguments and those left to XLA.
 
     `total` and `baselines` ("none": nothing donated, "jax": JAX's own pairing of the same set) are XLA's totals in
-    bytes a device, None where XLA made no module. `tried` counts the candidates compiled besides these two;
-    `exhaustive`: there is no other. `searched` says so in words. `unsafe`: see `Unsafe`. `code` is what to paste, empty
-    where the total is unknown, and `handed_over` the total of what it gives to JAX: see `Candidate`. What is said to be
-    saved, and to fit, is that; where the search was stopped before it was compiled, `total`.
+    bytes a device, of what their code gives to JAX; None where XLA made no module, or was not asked. `code` is what to
+    paste, empty where the total is unknown. `tried` counts the candidates compiled besides these two; `exhaustive`:
+    there is no other. `searched` says so in words. `unsafe`: see `Unsafe`.
     `capacity`: bytes that one device has for a program, None where that is unknown.
     `more`: what a pairing would save that no JAX API makes.
     """
@@ -72,12 +72,6 @@ class Recommendation:
     more: str | None = None
     name: str = "jax"
     """Which of the variants it is."""
-    handed_over: int | None = None
-
-    @property
-    def takes(self) -> int | None:
-        """Bytes a device that the code takes, as far as they are known."""
-        return self.total if self.handed_over is None else self.handed_over
 
     @property
     def saved(self) -> int | None:
@@ -91,7 +85,7 @@ class Recommendation:
 
     def _less_than(self, baseline: str) -> int | None:
         against = self.baselines[baseline]
-        return None if against is None or self.takes is None else against - self.takes
+        return None if against is None or self.total is None else against - self.total
 
     @property
     def fits(self) -> bool | None:
@@ -112,7 +106,7 @@ class Recommendation:
             return ""
         capacity = f"{format_bytes(self.capacity)} of a device"
         if not self.fits:
-            over = (self.takes or 0) - (self.capacity or 0)
+            over = (self.total or 0) - (self.capacity or 0)
             return f"; it does not fit: {f'{format_bytes(over)} over' if over > 0 else 'too large for'} the {capacity}"
         if self.name != "jax" and self._fits("jax") is False:
             return f"; it fits the {capacity}, and JAX's own pairing does not"
@@ -120,19 +114,19 @@ class Recommendation:
 
     def _found(self) -> str:
         where = f"on {self.target} (compiled{'' if self.here else ', not run'}; {self.searched})"
-        if self.takes is None:
+        if self.total is None:
             return f"Nothing is recommended {where}: XLA's total is not known"
         if self.name == "none":
             jax = self.baselines["jax"]
-            against = "" if jax is None else f", {_less(jax - self.takes)} JAX's own pairing"
-            return f"Recommended {where}: no donation, {format_bytes(self.takes)} a device{against}"
+            against = "" if jax is None else f", {_less(jax - self.total)} JAX's own pairing"
+            return f"Recommended {where}: no donation, {format_bytes(self.total)} a device{against}"
         own = self.name == "jax"
         what = "JAX's own pairing" if own else "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
         save = "saves" if own or len(self.pairs) == 1 else "save"
         none = self.baselines["none"]
         if not self.saved or not none:
             known = "" if self.saved is None else f", {_less(self.saved)} no donation"
-            return f"Recommended {where}: {what}, {format_bytes(self.takes)} a device{known}"
+            return f"Recommended {where}: {what}, {format_bytes(self.total)} a device{known}"
         share = f"{format_bytes(self.saved)} of {format_bytes(none)} ({100 * self.saved / none:.0f} %)"
         over = self.saved_over_jax
         more = f", {format_bytes(over)} more than JAX's own pairing" if over else ""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from donation_inspector.advice import safety
-from donation_inspector.advice.donation_code import code_for, reorders
+from donation_inspector.advice.donation_code import Line, line_for
 from donation_inspector.advice.recommendation import Candidate, Recommendation, Unsafe
 from donation_inspector.advice.searching import Pairs, Search, Space
 from donation_inspector.analysis import donation as decisions
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 _SHOWN_CHANGES = 3
 _HANDED_OVER = 4
 """So many of those with the smallest totals are compiled as they are handed over, at most."""
+_LOOKED_AT = 16
+"""So many of them are asked for the line that makes their pairs, at most."""
 
 
 def recommend(
@@ -57,73 +60,123 @@ def recommend(
     search.run(budget, compiles)
     donations = {"none": NOTHING, "jax": jax, **{name: space.donation(pairs) for pairs, name in search.tried.items()}}
     candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
-    none, own, *tried = candidates.values()
+    offers = _Offers(subject, search, donations, leaves, unsafe)
+    none, own = (offers.of(candidates.pop(name)) for name in ("none", "jax"))
     # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
-    as_it_is = (own, none) if donated else (none, own)
-    best = _best(subject, search, as_it_is, tried, donations)
+    best = _best(offers, (own, none) if donated else (none, own), candidates.values())
     more = None
-    if best.total is not None and (compiles is None or len(tried) < compiles):
-        more = _across_types(subject, space, donations[best.name], leaves, search)
+    if best.takes is not None and (compiles is None or len(candidates) < compiles):
+        more = _across_types(subject, space, best.donation, leaves, search)
+    made = {one.candidate.name: one.candidate for one in (none, own)} | candidates
     return Recommendation(
         target=target.name,
-        pairs=best.pairs,
-        donated=best.donated,
-        total=best.total,
+        pairs=best.candidate.pairs,
+        donated=best.candidate.donated,
+        total=best.takes,
         baselines={"none": none.total, "jax": own.total},
-        tried=len(tried),
+        tried=len(candidates),
         exhaustive=search.exhaustive,
         searched=search.searched,
         unsafe=unsafe,
-        code="" if best.total is None else code_for(subject, best.donated, best.pairs),
+        code="" if best.takes is None else best.line.code,
         here=target.here,
-        variants=tuple({**candidates, best.name: best}.values()),
+        variants=tuple({**made, best.candidate.name: best.candidate}.values()),
         capacity=search.capacity,
         more=more,
-        name=best.name,
-        handed_over=best.handed_over,
+        name=best.candidate.name,
     )
 
 
-def _best(
-    subject: Subject,
-    search: Search,
-    as_it_is: Sequence[Candidate],
-    tried: Sequence[Candidate],
-    donations: Mapping[str, Donation],
-) -> Candidate:
+@dataclass(frozen=True)
+class _Offer:
+    """A candidate as a line of code hands it over; `donation` is by position."""
+
+    candidate: Candidate
+    line: Line
+    donation: Donation
+
+    @property
+    def takes(self) -> int | None:
+        """What the line takes, None where that is not known or no line makes the pairs."""
+        return self.candidate.handed_over
+
+    @property
+    def total(self) -> int | None:
+        """The same, or where no line makes the pairs what they would take."""
+        return self.candidate.total if self.takes is None else self.takes
+
+
+class _Offers:
+    """From candidates to the lines that hand them over, and what XLA makes of these."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        search: Search,
+        donations: Mapping[str, Donation],
+        leaves: frozenset[int],
+        unsafe: Sequence[Unsafe],
+    ) -> None:
+        self._subject, self._search, self._donations, self._leaves = subject, search, donations, leaves
+        self._unsafe = frozenset(leaf for one in unsafe for leaf in one.leaves)
+
+    def line(self, candidate: Candidate) -> Line:
+        """The code that makes its pairs, or comes nearest to them."""
+        with self._subject.lock:
+            return line_for(self._subject, candidate.donated, candidate.pairs)
+
+    def of(self, candidate: Candidate, line: Line | None = None) -> _Offer:
+        """With what the line takes, where it makes the candidate's pairs."""
+        line = line or self.line(candidate)
+        donation = self._donations.get(candidate.name, line.made)
+        if line.given is None:
+            # a file: what it says of donation is what is compiled
+            return _Offer(
+                replace(candidate, handed_over=candidate.total), line, self._donations.get(candidate.name, line.made)
+            )
+        result = self._search.handed_over(line.given) if line.exact else None
+        if result is None or result.memory is None:
+            return _Offer(candidate, line, donation)
+        fits = self._search.has_room(result)
+        return _Offer(replace(candidate, handed_over=result.memory.total, fits=fits), line, line.made)
+
+    def nearest(self, line: Line) -> _Offer | None:
+        """The line that makes other pairs than those wanted, as what it is; None where it donates what is unsafe."""
+        arguments, results = self._subject.leaf_of_argument, self._subject.leaf_of_result
+        donated = frozenset(arguments[position] for position in line.made.positions if position in arguments)
+        more, values = donated - self._leaves, self._subject.origin.values()
+        if donated & self._unsafe or safety.audit_arrays(self._subject.signature, values, more):
+            return None
+        pairs = {
+            arguments[a]: results[r] for a, r in sorted(line.made.aliases.items()) if a in arguments and r in results
+        }
+        total, fits = self._search.total(line.made), self._search.fits(line.made)
+        return self.of(Candidate("nearest", pairs, donated, total, fits), replace(line, exact=True))
+
+
+def _best(offers: _Offers, as_it_is: Sequence[_Offer], tried: Iterable[Candidate]) -> _Offer:
     """Of those with the smallest totals the one that takes least once it is handed over."""
-    best = min(as_it_is, key=_total)
-    for one in sorted(tried, key=_total)[:_HANDED_OVER]:
-        if _total(one) >= _takes(best):
+    nearest = {one.line.given: one.line for one in as_it_is if not one.line.exact}
+    best, left = min(as_it_is, key=_takes), _HANDED_OVER
+    for candidate in itertools.islice(sorted(tried, key=_total), _LOOKED_AT):
+        if not left or _total(candidate) >= _takes(best):
             break
-        handed = _handed_over(subject, search, one, donations[one.name])
-        if handed is not None and _takes(handed) < _takes(best):
-            best = handed
-    return best
+        line = offers.line(candidate)
+        if line.exact:
+            left -= 1
+            best = min(best, offers.of(candidate, line), key=_takes)
+        else:
+            nearest.setdefault(line.given, line)
+    found = [offers.nearest(line) for line in itertools.islice(nearest.values(), _HANDED_OVER)]
+    return min([best, *(one for one in found if one is not None)], key=_takes)
 
 
 def _total(candidate: Candidate) -> float:
     return math.inf if candidate.total is None else candidate.total
 
 
-def _takes(candidate: Candidate) -> float:
-    return _total(candidate) if candidate.handed_over is None else candidate.handed_over
-
-
-def _handed_over(subject: Subject, search: Search, candidate: Candidate, donation: Donation) -> Candidate | None:
-    """With the total of what the code gives to JAX, where that is another program and the search was not stopped.
-
-    None where XLA makes no module of that program.
-    """
-    # over several devices JAX pairs results whose sharding is given, which another order of them would have to follow
-    if subject.signature.devices > 1 or not reorders(subject, candidate.donated, candidate.pairs):
-        return candidate
-    result = search.handed_over(donation.aliases)
-    if result is None:
-        return candidate
-    if result.memory is None:
-        return None
-    return dataclasses.replace(candidate, handed_over=result.memory.total, fits=search.has_room(result))
+def _takes(offer: _Offer) -> float:
+    return math.inf if offer.takes is None else offer.takes
 
 
 def _check(budget: object, compiles: object) -> None:

@@ -15,10 +15,17 @@ from donation_inspector.analysis.neighbours import EqualBuffers, Promise, count_
 from donation_inspector.common.parallel_jobs import workers
 from donation_inspector.common.signature import Donation
 from donation_inspector.program.subject import donation_key
-from donation_inspector.questions.compare.ask import NOTHING, compile_donations, compile_handed_over, known
+from donation_inspector.questions.compare.ask import (
+    NOTHING,
+    compile_donations,
+    compile_handed_over,
+    known,
+    known_handed_over,
+)
 
 if TYPE_CHECKING:
     from donation_inspector.common.progress import Progress
+    from donation_inspector.program.as_generated import HandedOver
     from donation_inspector.program.subject import Subject
     from donation_inspector.xla.results import Compiled
     from donation_inspector.xla.targets import Target
@@ -151,19 +158,18 @@ class Search:
         if not self._ended and not self._why_not:
             self._compile({name: donation})
 
-    def handed_over(self, pairs: Mapping[int, int]) -> Compiled | None:
-        """The program as the code for these pairs, by position, gives it to JAX; None once the search was stopped."""
+    def handed_over(self, given: HandedOver) -> Compiled | None:
+        """The program as a line of code gives it to JAX; None where that is not known, as after a stop."""
         if self._stopped:
-            return None
-        result = None
+            return known_handed_over(self._subject, given, self._target)
         before, self._steps = self._steps, self._steps + 1
 
         def told(done: int, _steps: int, label: str) -> None:
             self._progress(before + done, self._steps, label)
 
         with self._stopping():
-            result = compile_handed_over(self._subject, pairs, self._target, progress=told, cancel=self._cancel)
-        return None if self._stopped else result
+            return compile_handed_over(self._subject, given, self._target, progress=told, cancel=self._cancel)
+        return None
 
     def _seconds(self) -> float:
         """What one compile takes, by those made so far."""

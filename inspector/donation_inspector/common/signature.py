@@ -8,7 +8,7 @@ implicit ones included.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -129,3 +129,34 @@ class Donation:
     def positions(self) -> frozenset[int]:
         """Every argument position whose buffer the program may overwrite."""
         return frozenset(self.aliases) | self.donors
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """An entry function whose arguments and results stand in another order: at each place, the position of what stands
+    there in the one that is known."""
+
+    arguments: tuple[int, ...]
+    results: tuple[int, ...]
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether everything stands where it stood."""
+        return all(order == tuple(range(len(order))) for order in (self.arguments, self.results))
+
+    def applied_to(self, donation: Donation) -> Donation:
+        """The same donation, by the positions of the other order."""
+        arguments = {position: place for place, position in enumerate(self.arguments)}
+        results = {position: place for place, position in enumerate(self.results)}
+        aliases = {arguments[argument]: results[result] for argument, result in donation.aliases.items()}
+        return Donation(MappingProxyType(aliases), frozenset(arguments[position] for position in donation.donors))
+
+    def signature(self, signature: Signature) -> Signature:
+        """The same leaves in the other order, each with the position that it is known by."""
+        arguments = {leaf.position: leaf for leaf in signature.arguments}
+        results = {leaf.position: leaf for leaf in signature.results}
+        return replace(
+            signature,
+            arguments=tuple(arguments[position] for position in self.arguments if position in arguments),
+            results=tuple(results[position] for position in self.results if position in results),
+        )

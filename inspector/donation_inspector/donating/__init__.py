@@ -27,8 +27,8 @@ def jit(
     first result of them.
 
     Without `donate_*` exactly what has a pair is donated, single leaves of an argument too. With it the arguments
-    that have no pair are donated after the others, as JAX pairs them. `options` are those of `jax.jit`; an argument
-    that `fn` does not use is kept, as with `keep_unused=True`, because one that is dropped has no buffer to give.
+    that have no pair are donated after the others, as JAX pairs them. `options` are those of `jax.jit`: an argument
+    that `fn` does not use is dropped, and has no buffer to give, unless `keep_unused=True` keeps it.
 
     What `trace`, `lower` and `compile` give takes and returns what `fn` does. JAX's own stage is its `.traced`,
     `.lowered` or `.compiled`: there the results stand in the order that makes the pairs, and where single leaves are
@@ -39,8 +39,8 @@ def jit(
 
     Raises, when it is called, traced or lowered:
       PathError: a path or index that the call does not have, or that `donate_*` leaves out.
-      TraceError: a pair of unequal shapes or dtypes; an argument or a result in two pairs. At once:
-        keep_unused=False, and pairs that are no mapping.
+      TraceError: a pair of unequal shapes or dtypes; a pair of an argument that is dropped; an argument or a result in
+        two pairs. At once: pairs that are no mapping.
     """
     choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
     given = {**options, **{name: value for name, value in choices.items() if value is not None}}

@@ -49,11 +49,7 @@ class DonatingFunction:
         asked = [options.get(name) for name in _CHOICES]
         self._asked = None if asked == [None, None] else self._parameters.choose(*asked)
         self._options = {name: value for name, value in options.items() if name not in _CHOICES}
-        if not self._options.setdefault("keep_unused", True):
-            raise TraceError(
-                f"{self._ordering.name}: pairs and keep_unused=False do not go together. An argument that is dropped "
-                "has no buffer to give, and the next one would give its own to the wrong result. Leave it away."
-            )
+        self.keep_unused = bool(options.get("keep_unused", False))
         self._wholes: dict[tuple[Chosen, Order | None], WholeStep] = {}
         self._splits: dict[tuple[Any, Statics, Order | None], SplitStep] = {}
         self._runs: dict[tuple[Any, Statics], Callable[..., Any]] = {}
@@ -122,6 +118,10 @@ class DonatingFunction:
                 options = self._split_options(args, kwargs, call, donated, planned)
                 self._splits[key] = SplitStep(self._ordering, call, donated, options, planned)
             step = self._splits[key]
+        if paired and not self.keep_unused:
+            given, named = step.given(args, kwargs)
+            kept = step.used(step.jitted.trace(*given, **named).jaxpr)
+            self._refuse_dropped([call.paths[leaf] for leaf in paired if leaf not in kept])
         self._runs[call.tree, call.statics] = step.call
         self._run = step.call if len(set(self._runs.values())) == 1 else self._by_structure
         return step
@@ -167,6 +167,14 @@ class DonatingFunction:
             raise PathError(
                 f"{self._ordering.name}: pairs name {', '.join(paths[:8])}, but donate_argnums and donate_argnames "
                 "leave that out. Donate it too, or leave both away: then what has a pair is donated."
+            )
+
+    def _refuse_dropped(self, paths: Sequence[str]) -> None:
+        if paths:
+            them, are = ("it", "is") if len(paths) == 1 else ("them", "are")
+            raise TraceError(
+                f"{self._ordering.name}: pairs name {', '.join(paths[:8])}, which {are} not used by it. jax.jit drops "
+                f"{them}, so there is no buffer to give. Leave {them} out of pairs, or keep {them}: keep_unused=True."
             )
 
     # ---- shardings that are given as trees of the user's arguments and results

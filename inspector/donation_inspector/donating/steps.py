@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import jax
+from jax.interpreters.partial_eval import dce_jaxpr_consts
 
 from donation_inspector.donating.call import Dynamic, FlatCall, with_statics
 from donation_inspector.donating.ordering import Ordering, OtherStructure
@@ -37,6 +38,10 @@ class Step(Protocol):
         """What a stage has for each of its arguments, in the structure of the user's."""
         ...
 
+    def used(self, jaxpr: Any) -> frozenset[int]:
+        """The flat dynamic arguments of the user's that JAX does not drop as unused, given what it traced."""
+        ...
+
 
 class WholeStep:
     """For whole arguments: the `jax.jit` function takes the user's own."""
@@ -55,6 +60,10 @@ class WholeStep:
     def as_given(self, tree: Any) -> Any:
         """The same."""
         return tree
+
+    def used(self, jaxpr: Any) -> frozenset[int]:
+        """Those that JAX's own dead code elimination leaves."""
+        return frozenset(_used(jaxpr))
 
 
 class SplitStep:
@@ -131,5 +140,16 @@ class SplitStep:
         """In the user's own order."""
         return self.tree.unflatten(self._restore(_jax.tree.leaves(tree)))
 
+    def used(self, jaxpr: Any) -> frozenset[int]:
+        """The same, of the user's order."""
+        return frozenset(self.order[place] for place in _used(jaxpr))
+
     def _halves(self, leaves: Sequence[Any]) -> Dynamic:
         return (self._donated(leaves), self._kept(leaves)), {}
+
+
+def _used(closed: Any) -> list[int]:
+    """The places of the arguments that `jax.jit` keeps: it asks this very function."""
+    jaxpr = closed.jaxpr
+    _, _, used = dce_jaxpr_consts(jaxpr, [True] * len(jaxpr.outvars))
+    return [place for place, is_used in enumerate(used) if is_used]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from donation_inspector.analysis.fifo import pair_in_order
-from donation_inspector.common.signature import Donation, Implicit, Leaf, Signature
+from donation_inspector.common.signature import Arrangement, Donation, Implicit, Leaf, Signature
 from donation_inspector.common.visible import one_line
 from donation_inspector.errors import CompileError, IRError
 from donation_inspector.files import archive, consistent, saved_format
@@ -83,6 +83,10 @@ class FromSaved:
         """What JAX decided when it was saved; for a set that it was not asked about, first in, first out."""
         known = self._decisions.get(leaves)
         return pair_in_order(self.signature, Donation(), leaves) if known is None else known.donation
+
+    def decide_arranged(self, leaves: frozenset[int], arrangement: Arrangement) -> Donation | None:
+        """First in, first out, in that order."""
+        return pair_in_order(arrangement.signature(self.signature), Donation(), leaves)
 
     def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:  # noqa: ARG002
         """The leaves in JAX's warning."""

@@ -88,7 +88,7 @@ class SavedSignature(Saved, frozen=True):
 class SavedWay(Saved, frozen=True):
     """See `frameworks.ways.Way`; each word of it may be written into a line of code."""
 
-    kind: Literal["jax", "nnx", "equinox", "paired", "method", "exported", "unnamed"]
+    kind: Literal["jax", "nnx", "equinox", "paired", "method", "exported", "unnamed", "foreign"]
     name: Dotted
     positional: tuple[Word, ...] = ()
     named: tuple[Word, ...] = ()
@@ -98,6 +98,7 @@ class SavedWay(Saved, frozen=True):
     others: Word = ""
     inner: Dotted = ""
     also: Dotted = ""
+    jitted: bool = False
 
 
 class SavedTarget(Saved, frozen=True):

@@ -9,10 +9,8 @@ if TYPE_CHECKING:
     from donation_inspector.frameworks.ways import Way
 
 
-def line_that_donates(way: Way, roots: Sequence[str], *, alone: bool) -> str | None:
+def line_that_donates(way: Way, roots: Sequence[str]) -> str | None:
     """The assignment that jits the function so that it donates these whole arguments; None where there is no such line.
-
-    `alone`: its own jit donates others too, which would be asked for in vain inside another jit.
 
     An NNX step keeps to `nnx.jit`, because `jax.jit` would lose what it changes in live objects, and static arguments
     stay static. Nothing is suggested for `eqx.filter_jit`, whose donation goes by groups of arguments, for `di.jit`,
@@ -23,8 +21,7 @@ def line_that_donates(way: Way, roots: Sequence[str], *, alone: bool) -> str | N
     donating = way.donating(roots)
     if way.kind not in ("jax", "nnx") or way.shardings or not donating:
         return None
-    function = way.unwrapped if alone else way.function
-    parts = ", ".join(part for part in (function, way.static, donating) if part)
+    parts = ", ".join(part for part in (way.function, way.static, donating) if part)
     return f"{way.assigned} = {way.kind}.jit({parts})"
 
 

@@ -8,7 +8,7 @@ import re
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from donation_inspector.donating.function import DonatingFunction
 from donation_inspector.frameworks import equinox, exported, nnx
@@ -16,7 +16,7 @@ from donation_inspector.frameworks.call_site import NOWHERE, CallSite
 from donation_inspector.frameworks.jitting import names_tuple
 from donation_inspector.xla.stage import keeps_unused, static_arguments, wraps_options
 
-Kind = Literal["jax", "nnx", "equinox", "paired", "method", "exported", "unnamed"]
+Kind = Literal["jax", "nnx", "equinox", "paired", "method", "exported", "unnamed", "foreign"]
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Way:
     """What the code that donates is written from.
 
     `name` is what a new jit is assigned to, as "step" or "trainer.step"; where nothing can be, the function's own, as
-    "Trainer.step". `also` is another variable to assign it to. `positional` are
-    its parameters that can be passed by position, in order, `named` those that can be named; `rest` is what it calls
-    those behind them (`*rest`), `others` those by any name (`**others`). `static` is the part of a `jax.jit` call that
-    keeps its static arguments static, and its unused ones. `shardings`: its jit has shardings, a device or compiler
-    options, which a jit around it would not have. `inner` is the variable of the function below the jit, where that is
-    there too and nothing else would be lost.
+    "Trainer.step". `also` is another variable to assign it to. `positional` are its parameters that can be passed by
+    position, in order, `named` those that can be named; `rest` is what it calls those behind them (`*rest`), `others`
+    those by any name (`**others`). `static` is the part of a `jax.jit` call that keeps its static arguments static, and
+    its unused ones. `shardings`: its jit has shardings, a device or compiler options, which a jit around it would not
+    have. `inner` is the variable of the function below the jit, where that is there too and nothing else would be lost.
+    `jitted`: there is a jit around it.
     """
 
     kind: Kind
@@ -42,6 +42,7 @@ class Way:
     others: str = ""
     inner: str = ""
     also: str = ""
+    jitted: bool = False
 
     @property
     def assigned(self) -> str:
@@ -50,13 +51,8 @@ class Way:
 
     @property
     def function(self) -> str:
-        """What is jitted: with other pairs than it has, the function below them."""
-        return f"{self.name}.__wrapped__" if self.kind == "paired" else self.inner or self.name
-
-    @property
-    def unwrapped(self) -> str:
-        """The function below its jit."""
-        return self.inner or f"{self.name}.__wrapped__"
+        """What is jitted: the function below its jit, since around another jit XLA makes another program of it."""
+        return self.inner or (f"{self.name}.__wrapped__" if self.jitted else self.name)
 
     def donating(self, roots: Sequence[str]) -> str | None:
         """`donate_argnames=("params",)`, or by number; None for arguments that can be told neither way, "" for none."""
@@ -95,22 +91,27 @@ def way_of(fn: Any, site: CallSite = NOWHERE) -> Way:
     name = site.name_of(fn)
     filtered = equinox.wrapped_call(fn, (), {})
     if filtered is not None and not isinstance(fn, types.MethodType | functools.partial) and not filtered[1]:
-        return Way("equinox", name, *_parameters(fn), rest=rest, others=others)
+        return Way("equinox", name, *_parameters(fn), rest=rest, others=others, jitted=True)
     if exported.behind(fn) is not None:
         return Way("exported", _own_name(fn))
     if isinstance(fn, types.MethodType):
         return _way_of_method(fn, name)
-    if not name or isinstance(fn, functools.partial) or not hasattr(fn, "__name__"):
-        return Way("unnamed", name or _own_name(fn), *_parameters(fn), rest=rest, others=others)
     kind: Kind = "nnx" if nnx.is_wrapped(fn) else "paired" if isinstance(fn, DonatingFunction) else "jax"
-    jitted = getattr(fn, "jitted_fn", fn)
+    untyped: Any = cast(object, fn)
+    jitted = getattr(untyped, "jitted_fn", untyped)
     static, known = _static(jitted)
     options = wraps_options(jitted)
+    if kind == "jax" and not known and isinstance(fn, types.FunctionType) and hasattr(fn, "lower"):
+        # as `jax.pmap`, which knows arguments by number alone, and is another program inside a jit
+        return Way("foreign", name or _own_name(fn), _parameters(fn)[0], shardings=True, rest=rest)
+    if not name or isinstance(fn, functools.partial) or not hasattr(fn, "__name__"):
+        own = name or _own_name(fn)
+        return Way("unnamed", own, *_parameters(fn), static, options, rest, others, jitted=known)
     below = getattr(fn, "__wrapped__", None) if known and kind != "paired" and not options else None
     inner = _own_name(fn) if below is not None and site.holds(_own_name(fn), below) else ""
     # a variable of a function under way is gone with it, the name of the function below is not
     also = inner if inner and site.is_local(name) and not site.is_local(inner) else ""
-    return Way(kind, name, *_parameters(fn), static, options, rest, others, inner, also)
+    return Way(kind, name, *_parameters(fn), static, options, rest, others, inner, also, jitted=known)
 
 
 def _way_of_method(fn: types.MethodType, name: str) -> Way:
@@ -133,7 +134,8 @@ def _static(fn: Any) -> tuple[str, bool]:
         return "", False
     numbers, names = found
     static = f"static_argnames={names_tuple(names)}" if names else f"static_argnums={numbers}" if numbers else ""
-    kept = "keep_unused=True" if keeps_unused(fn) else ""
+    keeps = fn.keep_unused if isinstance(fn, DonatingFunction) else keeps_unused(fn)
+    kept = "keep_unused=True" if keeps else ""
     return ", ".join(part for part in (static, kept) if part), True
 
 

@@ -253,7 +253,7 @@ def _recommendation(answer: Recommendation, paths: _Paths) -> Json:
         "pairs": paths.pairs(answer.pairs.items()),
         "donated": [paths.argument(index) for index in sorted(answer.donated)],
         "total": answer.total,
-        "handed_over": answer.handed_over,
+        "handed_over": answer.total,
         "baselines": dict(answer.baselines),
         "capacity": answer.capacity,
         "fits": answer.fits,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from donation_inspector.analysis.fifo import pair_in_order
-from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.common.signature import Arrangement, Donation, Signature
 from donation_inspector.common.visible import one_line
 from donation_inspector.errors import IRError
 from donation_inspector.frameworks import step
@@ -79,6 +79,10 @@ class FromFunction:
     def decide(self, leaves: frozenset[int]) -> Donation:
         """JAX's own pairing."""
         return lowering.decide(self._lowered, leaves)
+
+    def decide_arranged(self, leaves: frozenset[int], arrangement: Arrangement) -> Donation | None:
+        """JAX's own pairing of another order."""
+        return lowering.decide_arranged(self._lowered, leaves, arrangement)
 
     def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:
         """The leaves in JAX's warning "Some donated buffers were not usable"."""
@@ -173,6 +177,10 @@ class FromFile:
     def decide(self, leaves: frozenset[int]) -> Donation:
         """What the file says about these leaves; the others first in, first out."""
         return pair_in_order(self.signature, self._written, leaves)
+
+    def decide_arranged(self, leaves: frozenset[int], arrangement: Arrangement) -> Donation | None:  # noqa: ARG002
+        """A file is what it is: nobody gives it to JAX in another order."""
+        return None
 
     def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:  # noqa: ARG002
         """JAX says nothing about a file."""

@@ -20,7 +20,7 @@ from donation_inspector.analysis.replacement import find_replacements
 from donation_inspector.analysis.successors import Successors
 from donation_inspector.attribution.names import is_batch
 from donation_inspector.common.forgetting import forget
-from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.common.signature import Arrangement, Donation, Signature
 from donation_inspector.ir.entry import entry_function, is_one_block
 from donation_inspector.ir.importer import Imported, import_module
 from donation_inspector.ir.text import Text, pretty
@@ -76,6 +76,11 @@ class Origin(Protocol):
     def platform(self) -> str: ...
     def decide(self, leaves: frozenset[int]) -> Donation:
         """What becomes of exactly these donated leaves."""
+        ...
+
+    def decide_arranged(self, leaves: frozenset[int], arrangement: Arrangement) -> Donation | None:
+        """The same where JAX is given the program in another order, by position in this one; None where that is not
+        known."""
         ...
 
     def warned(self, leaves: frozenset[int], donation: Donation) -> frozenset[int]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from donation_inspector.common.signature import Donation
+from donation_inspector.common.signature import Arrangement, Donation
 from donation_inspector.errors import TraceError
 from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.facts import Facts, sharded
@@ -70,31 +70,57 @@ class Pairing:
             supported=any(p in internals.mlir._platforms_with_donation for p in facts.platforms),
         )
 
-    def decide(self, leaves: frozenset[int]) -> Donation:
-        """JAX's outcome when exactly these user leaves are donated; dropped leaves have none."""
+    def decide(self, leaves: frozenset[int], arrangement: Arrangement | None = None) -> Donation:
+        """JAX's outcome when exactly these user leaves are donated; dropped leaves have none.
+
+        `arrangement` is another order in which JAX is given the arguments and results; the outcome is by position in
+        this lowering all the same.
+        """
         facts = self.facts
         constants, references = len(facts.constants), len(facts.references)
         donated = [False] * constants + [leaf in leaves for leaf in facts.kept] + [False] * references
         if not self.supported:
             return self._by_position(facts.forced_aliases or (), ())
+        inputs, outputs = self._order(arrangement)
+
+        def at(order: Sequence[int], values: Sequence[Any] | None) -> list[Any] | None:
+            return None if values is None else [values[index] for index in order]
+
+        forced = at(inputs, facts.forced_aliases)
         try:
             aliases, left, donors = internals.mlir._set_up_aliases(
-                facts.forced_aliases,
-                self.in_avals,
-                self.out_avals,
-                donated,
-                self.in_memory_kinds,
-                self.out_memory_kinds,
-                facts.in_layouts,
-                facts.out_layouts,
-                facts.out_shardings if facts.partitions > 1 else None,
+                forced and [None if result is None else outputs.index(result) for result in forced],
+                at(inputs, self.in_avals),
+                at(outputs, self.out_avals),
+                at(inputs, donated),
+                at(inputs, self.in_memory_kinds),
+                at(outputs, self.out_memory_kinds),
+                at(inputs, facts.in_layouts),
+                at(outputs, facts.out_layouts),
+                at(outputs, facts.out_shardings) if facts.partitions > 1 else None,
             )
         except ValueError as error:
             raise TraceError(f"JAX refuses to donate these arguments together: {error}") from error
         donor_flags = list(donors or [False] * len(donated))
         if self.unspecified_results:
             donor_flags = [flag or unpaired for flag, unpaired in zip(donor_flags, left, strict=True)]
-        return self._by_position(aliases, donor_flags)
+        taken: dict[int, int | None] = dict(zip(inputs, aliases, strict=True))
+        flags: dict[int, bool] = dict(zip(inputs, donor_flags, strict=True))
+        places = [taken[index] for index in range(len(inputs))]
+        return self._by_position(
+            [None if place is None else outputs[place] for place in places],
+            [flags[index] for index in range(len(inputs))],
+        )
+
+    def _order(self, arrangement: Arrangement | None) -> tuple[Sequence[int], Sequence[int]]:
+        """The indices among `in_avals` and `out_avals`, in the order of an arrangement of the entry function."""
+        if arrangement is None:
+            return range(len(self.in_avals)), range(len(self.out_avals))
+        before, tokens = self.facts.dimensions + self.facts.tokens, self.facts.tokens
+        return (
+            [position - before for position in arrangement.arguments[before:]],
+            [position - tokens for position in arrangement.results[tokens:]],
+        )
 
     def _by_position(self, aliases: Sequence[int | None], donors: Sequence[bool]) -> Donation:
         before, tokens = self.facts.dimensions + self.facts.tokens, self.facts.tokens

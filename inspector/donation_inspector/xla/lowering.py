@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from donation_inspector.common.signature import Donation, Signature
+from donation_inspector.common.signature import Arrangement, Donation, Signature
 from donation_inspector.common.visible import one_line
 from donation_inspector.errors import DeletedError, TraceError
 from donation_inspector.xla import attributes, internals, notes, packing, placement
@@ -253,3 +253,15 @@ def decide(lowered: Lowered, leaves: frozenset[int]) -> Donation:
     facts = lowered._facts  # pyright: ignore[reportPrivateUsage]
     given = frozenset(argument for argument, leaf in enumerate(facts.order.arguments) if leaf in leaves)
     return lower_again(traced, given, facts.platforms)
+
+
+def decide_arranged(lowered: Lowered, leaves: frozenset[int], arrangement: Arrangement) -> Donation | None:
+    """The same where JAX is given the arguments and results in another order, by position in this lowering.
+
+    None where JAX refuses this set, and where its pairing is not known here: there is nothing to lower again.
+    """
+    pairing = lowered._pairing  # pyright: ignore[reportPrivateUsage]
+    try:
+        return None if pairing is None else pairing.decide(leaves, arrangement)
+    except TraceError:
+        return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import Any
 
+from donation_inspector.common.signature import Arrangement
 from donation_inspector.errors import CompileError
 from donation_inspector.xla import attributes, internals
 from donation_inspector.xla.callbacks import callback_name
@@ -45,6 +47,25 @@ def pack(facts: Facts, module: Any, name: str, target: Target | None = None) -> 
         custom_calls=tuple(target for target in targets if target in registered and target not in callbacks),
         callbacks=tuple(callback_name(callback, "a host callback") for callback in behind) or callbacks,
     )
+
+
+def arranged(program: Program, arrangement: Arrangement) -> Program:
+    """A program whose module takes and returns in another order, with what is told of each in that order too."""
+    options = internals.client.CompileOptions.ParseFromString(program.compile_options)
+    build, order = options.executable_build_options, arrangement
+    for name, places in (("parameters", order.arguments), ("output", order.results)):
+        field = f"allow_spmd_sharding_propagation_to_{name}"
+        allowed = getattr(build, field)
+        # one stands for all
+        if len(allowed) == len(places):
+            setattr(build, field, [allowed[position] for position in places])
+    known = {one.position: one for one in program.inputs}
+    inputs = tuple(
+        dataclasses.replace(known[position], position=place)
+        for place, position in enumerate(order.arguments)
+        if position in known
+    )
+    return dataclasses.replace(program, compile_options=options.SerializeAsString(), inputs=inputs)
 
 
 def _device_ids(facts: Facts, target: Target) -> tuple[int, ...]:

@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING
 
 from donation_inspector.attribution.compiled_module import CompiledModule
 from donation_inspector.common.parallel_jobs import run_together
-from donation_inspector.common.signature import Donation
+from donation_inspector.common.signature import Arrangement, Donation
 from donation_inspector.errors import MachineError
 from donation_inspector.ir.exporter import with_donation
 from donation_inspector.program.answer_cache import COMPILED, EXECUTABLES, CompiledContent, ExecutableOf, Question
-from donation_inspector.program.as_generated import handed_over
+from donation_inspector.program.as_generated import HandedOver, arrangement, jax_makes, module_of
 from donation_inspector.program.subject import DonationKey, PassKey, donation_key
 from donation_inspector.questions.compare.answer import VARIANTS, Comparison, Variant
 from donation_inspector.xla import compile_memory
 from donation_inspector.xla.compile import compile_variants
 from donation_inspector.xla.kept_executable import KeptExecutable
+from donation_inspector.xla.packing import arranged
 from donation_inspector.xla.program import fingerprint
 from donation_inspector.xla.results import Compiled
 from donation_inspector.xla.targets import Target
@@ -49,10 +50,11 @@ class CompiledFor(Question[Compiled]):
 
 @dataclass(frozen=True)
 class CompiledAsGenerated(Question[Compiled]):
-    """What XLA made of the program as `donation_inspector.jit` gives it to JAX for these pairs."""
+    """What XLA made of the program in another order of its arguments and results."""
 
     target: Target
-    pairs: DonationKey
+    donation: DonationKey
+    order: Arrangement
 
 
 @dataclass(frozen=True)
@@ -182,25 +184,43 @@ def compile_to_run(
 
 def compile_handed_over(
     subject: Subject,
-    pairs: Mapping[int, int],
+    given: HandedOver,
     target: Target,
     *,
     progress: Progress,
     cancel: threading.Event | None = None,
-) -> Compiled:
-    """Compile the program as `donation_inspector.jit` gives it to JAX for these pairs, by position, for its total.
+) -> Compiled | None:
+    """Compile the program as a line of code gives it to JAX, with JAX's own pairing of it, for its total.
 
-    It is no module of the program as the user wrote it: with its results in another order XLA schedules it anew.
+    In another order of its results XLA schedules the same program anew, and takes another total.
+    None where JAX's pairing is not known, and where it was cancelled before it was compiled.
     """
-    question = CompiledAsGenerated(_plain(target), donation_key(Donation(pairs)))
-    pieces: list[_Piece] = []
-    if subject.answers.get(question) is None:
-        with subject.lock:
-            program = subject.origin.program(handed_over(subject, pairs), target)
-        pieces = _not_kept([_Piece("as handed over", subject, question, program)], hlo=False)
-    compiling = _Compiling(pieces, hlo=False)
+    there = known_handed_over(subject, given, target)
+    with subject.lock:
+        donation, order = jax_makes(subject, given), arrangement(subject, given)
+    if there is not None or donation is None:
+        return there
+    if order.changes_nothing:
+        compile_donations(subject, {"as handed over": donation}, target, progress=progress, cancel=cancel)
+        return known(subject, donation, target)
+    question = CompiledAsGenerated(_plain(target), donation_key(donation), order)
+    with subject.lock:
+        program = arranged(subject.origin.program(module_of(subject, order, donation), target), order)
+    compiling = _Compiling(_not_kept([_Piece("as handed over", subject, question, program)], hlo=False), hlo=False)
     compiling.run(progress, cancel)
-    return compiling.answer(subject, question)
+    result = compiling.answer(subject, question)
+    return None if result.status == "cancelled" else result
+
+
+def known_handed_over(subject: Subject, given: HandedOver, target: Target) -> Compiled | None:
+    """What XLA made of that program, None where it was not asked yet, or JAX's pairing is not known."""
+    with subject.lock:
+        donation, order = jax_makes(subject, given), arrangement(subject, given)
+    if donation is None:
+        return None
+    if order.changes_nothing:
+        return known(subject, donation, target)
+    return subject.answers.get(CompiledAsGenerated(_plain(target), donation_key(donation), order))
 
 
 def known(subject: Subject, donation: Donation, target: Target, *, hlo: bool = False) -> Compiled | None:
