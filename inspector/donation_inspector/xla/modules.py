@@ -91,7 +91,7 @@ def _with_main(module: Any) -> Any:
     chosen = _entry(module)
     if ENTRY not in module.operation.attributes or chosen.attributes["sym_name"].value == "main":
         return module
-    made: Any = cast(Any, ir.Module).parse(mlir.module_to_bytecode(module), context=module.context)
+    made: Any = cast(Any, ir.Module).parse(internals.mlir.module_to_bytecode(module), context=module.context)
     with made.context:
         functions: list[Any] = [op for op in made.body.operations if op.operation.name == "func.func"]
         taken = {op.attributes["sym_name"].value for op in functions}
