@@ -116,6 +116,13 @@ def test_globals_and_closures_are_put_back() -> None:
     assert float(train(2 * X)) == 6.0
 
 
+def test_a_derivative_of_ones_own_is_nothing_stored() -> None:
+    """JAX keeps the trace of such a call in the program that it makes of it."""
+    square = jax.custom_vjp(lambda x: x * x)
+    square.defvjp(lambda x: (x * x, x), lambda x, g: (2 * x * g,))
+    assert [note.kind for note in lower(jax.jit(lambda x: square(x).sum()), (X,), {}).notes] == []
+
+
 def test_an_item_of_a_list_that_is_replaced_is_put_back() -> None:
     held: list[Any] = [jnp.ones(3), jnp.zeros(3)]
     before = list(held)

@@ -38,7 +38,12 @@ def are_held(traces: Traces) -> bool:
         if all(trace() is None for trace in traces):
             return False
         gc.collect(generation)
-    return any(trace() is not None for trace in traces)
+    # JAX itself keeps the trace of a function with a derivative of its own (jax.custom_vjp), and no tracer of it
+    return any(isinstance(holder, internals.Tracer) for holder in gc.get_referrers(*_alive(traces)))
+
+
+def _alive(traces: Traces) -> list[Any]:
+    return [one for trace in traces if (one := trace()) is not None]
 
 
 def _replacements() -> dict[str, Any]:
