@@ -202,10 +202,15 @@ def test_a_file_that_is_not_there_is_one_message(tmp_path: pathlib.Path) -> None
         di.inspect_ir(tmp_path / "missing.mlir")
 
 
-@pytest.mark.parametrize("source", [42, None, ["module {}"], "a\0b", len])
+@pytest.mark.parametrize("source", [42, None, ["module {}"], len])
 def test_what_is_no_source_is_one_message(source: Any) -> None:
     with pytest.raises(di.IRError, match="is no MLIR text, bytecode or path"):
         di.inspect_ir(source)
+
+
+def test_a_name_that_no_file_can_have_is_one_message() -> None:
+    with pytest.raises(di.IRError, match=r"cannot be read: embedded null byte\. Give MLIR text, bytecode or a file"):
+        di.inspect_ir("a\0b")
 
 
 def test_jax_is_not_said_to_warn_about_a_file() -> None:
