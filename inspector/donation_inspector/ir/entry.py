@@ -207,7 +207,7 @@ def _malformed(function: FuncOp) -> list[str]:
     for position, entry in enumerate(argument_attributes(function)):
         for key, meaning in ((ALIAS, "the number of a result"), (DONOR, "true or false")):
             value = entry.data.get(key)
-            if value is not None and not (isinstance(value, IntegerAttr) and _is_int32(value)):
+            if value is not None and _int32(value) is None:
                 problems.append(f"Argument {position} has {key} = {to_text(value)}, which is not {meaning}.")
     return problems
 
@@ -228,12 +228,12 @@ def _dictionaries(attributes: Iterable[DictionaryAttr] | None, count: int) -> tu
 
 
 def _alias(entry: DictionaryAttr) -> int | None:
-    value = entry.data.get(ALIAS)
-    return value.value.data if isinstance(value, IntegerAttr) and _is_int32(value) else None
+    return _int32(entry.data.get(ALIAS))
 
 
-def _is_int32(value: IntegerAttr) -> bool:
-    return -(1 << 31) <= value.value.data < 1 << 31
+def _int32(value: Attribute | None) -> int | None:
+    number = value.value.data if isinstance(value, IntegerAttr) else None
+    return None if number is None or not -(1 << 31) <= number < 1 << 31 else number
 
 
 def _is_donor(entry: DictionaryAttr) -> bool:
