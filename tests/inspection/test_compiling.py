@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -132,3 +133,20 @@ def test_equal_variants_share_what_is_read_of_them() -> None:
     assert comparison.variants["jax"].buffers is comparison.variants["pass"].buffers
     assert inspection.comparison is comparison
     assert inspection.keep("w").donate("w").comparison is comparison
+
+
+def test_a_reference_is_written_in_place_whatever_is_donated() -> None:
+    @jax.jit
+    def write(cache: Any, row: Any, at: Any) -> Any:
+        cache[at] = row
+        return cache[...].sum()
+
+    args = jax.new_ref(jnp.zeros((64, 32))), jnp.ones(32), 3
+    inspection = di.inspect(write, *args)
+    found = inspection.compare()
+    none, jax_ = found.variants["none"].memory, found.variants["jax"].memory
+    memory = write.lower(*args).compile().memory_analysis()
+
+    assert none == jax_
+    assert none.alias == memory.alias_size_in_bytes == 64 * 32 * 4
+    assert inspection.recommend(compiles=2).baselines["none"] == none.total

@@ -58,7 +58,11 @@ def recommend(
     names = _Names(subject, space, jax)
     search = Search(subject, target, jax, space, names, progress, cancel)
     search.run(budget, compiles)
-    donations = {"none": NOTHING, "jax": jax, **{name: space.donation(pairs) for pairs, name in search.tried.items()}}
+    donations = {
+        "none": subject.undonated,
+        "jax": jax,
+        **{name: space.donation(pairs) for pairs, name in search.tried.items()},
+    }
     candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
     offers = _Offers(subject, search, donations, leaves, unsafe)
     none, own = (offers.of(candidates.pop(name)) for name in ("none", "jax"))

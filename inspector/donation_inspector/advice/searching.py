@@ -16,7 +16,6 @@ from donation_inspector.common.parallel_jobs import workers
 from donation_inspector.common.signature import Donation
 from donation_inspector.program.subject import donation_key
 from donation_inspector.questions.compare.ask import (
-    NOTHING,
     compile_donations,
     compile_handed_over,
     known,
@@ -87,7 +86,7 @@ class Search:
         self._ended: str | None = None
         self._stopped = False
         self._why_not: str | None = None
-        self._baselines = {pairs for one in (NOTHING, jax) if (pairs := space.pairs(one)) is not None}
+        self._baselines = {pairs for one in (subject.undonated, jax) if (pairs := space.pairs(one)) is not None}
 
     def total(self, donation: Donation) -> int | None:
         """XLA's total in bytes a device; None where it made no module, or was not asked."""
@@ -109,14 +108,14 @@ class Search:
     @property
     def capacity(self) -> int | None:
         """Bytes that one device of the target has for a program, as asked for or as XLA says; None where unknown."""
-        results = (known(self._subject, donation, self._target) for donation in (self.jax, NOTHING))
+        results = (known(self._subject, donation, self._target) for donation in (self.jax, self._subject.undonated))
         said = (result.capacity for result in results if result is not None)
         return self._target.capacity or next(filter(None, said), None)
 
     @property
     def size(self) -> int:
         """How many different donations there are in all, none and JAX's own among them."""
-        others = len({donation_key(NOTHING), donation_key(self.jax)}) - len(self._baselines)
+        others = len({donation_key(self._subject.undonated), donation_key(self.jax)}) - len(self._baselines)
         return count_pairings(self.space.classes) + others
 
     @property
@@ -132,7 +131,7 @@ class Search:
 
     def run(self, budget: float, compiles: int | None) -> None:
         """Compile none and JAX's own, then candidates: for `budget` seconds, `compiles` of them at most."""
-        self._compile({"none": NOTHING, "jax": self.jax}, hlo=True)
+        self._compile({"none": self._subject.undonated, "jax": self.jax}, hlo=True)
         promise, untried = self.space.promise, count_pairings(self.space.classes) - len(self._baselines)
         seconds = self._seconds()
         if promise is None:
@@ -173,7 +172,7 @@ class Search:
 
     def _seconds(self) -> float:
         """What one compile takes, by those made so far."""
-        made = [known(self._subject, donation, self._target) for donation in (NOTHING, self.jax)]
+        made = [known(self._subject, donation, self._target) for donation in (self._subject.undonated, self.jax)]
         return max((one.seconds or 0 for one in made if one is not None), default=0)
 
     def _climb(self, promise: Promise, most: float, over: str) -> None:

@@ -215,6 +215,11 @@ class Subject:
         return self.origin.jaxpr()
 
     @cached_property
+    def undonated(self) -> Donation:
+        """What stands where nothing is donated: a `jax.Ref` is written in its own buffer whatever is donated."""
+        return self.origin.decide(frozenset())
+
+    @cached_property
     def argument_paths(self) -> Mapping[int, str]:
         """The path of each user argument by position."""
         return {leaf.position: leaf.path for leaf in self.signature.arguments if leaf.position is not None}

@@ -86,7 +86,7 @@ class Case:
     @property
     def variants(self) -> dict[str, Donation]:
         """The variants that there are, by name."""
-        variants = {"none": NOTHING, "jax": self.donation}
+        variants = {"none": self.subject.undonated, "jax": self.donation}
         if self.applied.compilable:
             variants["pass"] = self.applied.donation
         return variants

@@ -70,7 +70,7 @@ def _lowered(subject: Subject, shapes: Shapes, target: Target, cancel: threading
 
 
 def _donations(subject: Subject, donated: frozenset[int]) -> dict[str, Donation]:
-    return {"none": compiling.NOTHING, "jax": subject.origin.decide(donated)}
+    return {"none": subject.undonated, "jax": subject.origin.decide(donated)}
 
 
 def _variants(compiled: Mapping[str, Compiled], target: Target) -> dict[str, Variant]:
