@@ -137,3 +137,8 @@ def test_measure_and_compare_inside_a_trace() -> None:
     jax.jit(outer)(X)
 
     assert len(seen) == 3
+
+
+def test_there_is_no_real_call_inside_a_trace() -> None:
+    with pytest.raises(di.TraceError, match="inside of a transformation"):
+        jax.jit(lambda x: di.verify(STEP, x, x).result)(X)

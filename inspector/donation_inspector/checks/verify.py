@@ -22,6 +22,7 @@ from donation_inspector.program.subject import Subject
 from donation_inspector.questions.outside.variables import Walk
 from donation_inspector.questions.verify.answer import DonatedArgument, Outcome, Verification
 from donation_inspector.questions.verify.host_memory import HostMemory
+from donation_inspector.xla import internals
 from donation_inspector.xla.leaves import key_path, leaves_with_path
 from donation_inspector.xla.pointers import Buffer, buffers, is_deleted
 from donation_inspector.xla.stage import bind, unwrap
@@ -45,9 +46,15 @@ def verify(step: Any, /, *args: Any, **kwargs: Any) -> Verification:
     looked at, `error.result` is what it returned: the donated arrays would be lost without it.
 
     Raises:
-      TraceError: as `inspect`; or there is nothing to call: a `jax.stages` object, a `jax.ShapeDtypeStruct` among the
-        arguments; or the call would end this process: on several devices, a donated array that is given twice.
+      TraceError: as `inspect`; inside of a transformation; or there is nothing to call: a `jax.stages` object, a
+        `jax.ShapeDtypeStruct` among the arguments; or the call would end this process: on several devices, a donated
+        array that is given twice.
     """
+    if any(isinstance(leaf, internals.Tracer) for leaf in _jax.tree.leaves((args, kwargs))):
+        raise TraceError(
+            "verify() makes a real call and looks at its buffers; inside of a transformation there "
+            "are none. Call it outside, or use inspect()."
+        )
     origin = FromFunction(step, args, kwargs, call_site.of_caller())
     subject = Subject(origin)
     inspection = Inspection(subject)
