@@ -88,11 +88,27 @@ class Bufferization:
         return [one for one in self.variants.values() if one.name != "pass" or self.pipeline != UPSTREAM]
 
     def notes(self) -> list[str]:
-        """What is to be said of single variants: why there are no counts, why not in place."""
+        """What is to be said of single variants: why there are no counts, why not in place, more copies than others."""
         return [
-            f"{one.name}: {one.error or f'not in place with eliminate-empty-tensors, {one.conflict}'}"
-            for one in self._shown
-            if one.error or one.conflict
+            *(
+                f"{one.name}: {one.error or f'not in place with eliminate-empty-tensors, {one.conflict}'}"
+                for one in self._shown
+                if one.error or one.conflict
+            ),
+            *self._more_copies(),
+        ]
+
+    def _more_copies(self) -> list[str]:
+        """What the pass costs: copies that no donation, or the real pass, does without."""
+        made = self.variants["pass"].copies
+        return [
+            f"pass: it makes {more_copies} than {words}, {made} for {other}."
+            for name, words in (("none", "without donation"), (UPSTREAM, f"{UPSTREAM} does"))
+            if name in self.variants
+            and made is not None
+            and (other := self.variants[name].copies) is not None
+            and (more := made - other) > 0
+            and (more_copies := f"{more} more {'copy' if more == 1 else 'copies'}")
         ]
 
     def __repr__(self) -> str:
