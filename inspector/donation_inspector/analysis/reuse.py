@@ -23,6 +23,7 @@ from donation_inspector.analysis.buffers.places import Buffer, Home, buffers
 from donation_inspector.analysis.destination import destination_argument
 from donation_inspector.analysis.in_place import destination, has_own_buffers, is_view, lives_in, writes_over
 from donation_inspector.analysis.liveness import Liveness
+from donation_inspector.analysis.naming import operation_name
 from donation_inspector.ir.size import shape_dtype
 
 
@@ -167,6 +168,9 @@ class _Stays:
         values = self._together(value)
         for held in values:
             for use in held.uses:
+                if operation_name(use.operation) == "scf.while":
+                    # one-shot bufferization finds no way for a loop that starts in a buffer which it did not make
+                    return None
                 made = self._made_there(use.operation, use.index, position)
                 if made is None or made in values:
                     continue
