@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from donation_inspector.xla import devices
+from donation_inspector.xla import devices, internals
 from donation_inspector.xla.devices import free_bytes, held_bytes, why_not_beside
 
 GB = 10**9
@@ -32,7 +32,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         return [Device(stats)]
 
     monkeypatch.setattr(devices._jax, "local_devices", local_devices)
-    monkeypatch.setattr(devices._xla_bridge, "backends_are_initialized", lambda: True)
+    monkeypatch.setattr("jax._src.xla_bridge.backends_are_initialized", lambda: True)
     monkeypatch.setattr(devices, "free_bytes", lambda: 5 * GB)
     monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
     monkeypatch.delenv("XLA_PYTHON_CLIENT_ALLOCATOR", raising=False)
@@ -46,11 +46,11 @@ def test_a_process_on_the_cpu_is_always_possible() -> None:
 def test_jax_itself_says_whether_a_backend_was_started() -> None:
     """The private name that is asked: it must be there, and true once an array exists."""
     devices._jax.numpy.zeros(1)
-    assert devices._xla_bridge.backends_are_initialized() is True
+    assert internals.xla_bridge.backends_are_initialized() is True
 
 
 def test_a_tpu_belongs_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices._xla_bridge, "backends_are_initialized", lambda: True)
+    monkeypatch.setattr("jax._src.xla_bridge.backends_are_initialized", lambda: True)
     said = why_not_beside("tpu", None)
     assert said is not None
     assert said.startswith("A TPU belongs to one process")
@@ -60,7 +60,7 @@ def test_a_tpu_belongs_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_has_not_started_jax_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices._xla_bridge, "backends_are_initialized", lambda: False)
+    monkeypatch.setattr("jax._src.xla_bridge.backends_are_initialized", lambda: False)
     assert why_not_beside("tpu", None) is None
     assert why_not_beside("cuda", 10 * GB) is None
 
