@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -143,24 +144,25 @@ class Dataflow:
         elif name in _BODIES and _is_body(op):
             self._results(op, self._body(op.regions[0].block, operands, known), known)
         elif name in _BRANCHES and all(len(region.blocks) == 1 for region in op.regions):
-            branches = [self._open(region.block, dict(known)) for region in op.regions]
+            branches = [self._open(region.block, known) for region in op.regions]
             chosen = [
                 self._step(None, [operands[0], *(branch[number] for branch in branches)], [result.type])[0]
                 for number, result in enumerate(op.results)
             ]
             self._results(op, chosen, known)
         else:
-            unchanged = _unchanged(op)
-            captured = _captured(op.regions, known)
-            captured += [operands[number] for number in unchanged]
-            results = self._step(op, [*operands, *captured], [result.type for result in op.results])
+            unchanged = _unchanged(op) if name == "stablehlo.while" else []
+            if op.regions:
+                operands += [*_captured(op.regions, known), *(operands[number] for number in unchanged)]
+            results = self._step(op, operands, [result.type for result in op.results])
             for number in unchanged:
                 results[number] = operands[number]
             self._results(op, results, known)
 
     def callee(self, op: Operation) -> FuncOp | None:
         """The function that an operation calls, as far as it is defined; None for what is no call."""
-        return self._functions.get(op.callee.string_value()) if isinstance(op, CallOp) else None
+        # asked of every operation: a name is compared sooner than a class
+        return self._functions.get(cast(CallOp, op).callee.string_value()) if op.name == CallOp.name else None
 
     def _to_open(self, op: Operation) -> FuncOp | None:
         """The function to open; None for one that is only declared, has several blocks, or is being opened."""
@@ -168,7 +170,9 @@ class Dataflow:
         return None if callee is None or callee in self._opening or len(callee.body.blocks) != 1 else callee
 
     def _body(self, block: Block, operands: Sequence[Value], known: dict[SSAValue, Value]) -> list[Value]:
-        return self._open(block, {**known, **dict(zip(block.args, operands, strict=True))})
+        # a body is laid open once for each `known`, whose values are no one else's: there is nothing to keep apart
+        known.update(zip(block.args, operands, strict=True))
+        return self._open(block, known)
 
     def _results(self, op: Operation, values: Sequence[Value], known: dict[SSAValue, Value]) -> None:
         known.update(zip(op.results, values, strict=True))
@@ -204,7 +208,7 @@ def _is_body(op: Operation) -> bool:
 
 def _unchanged(op: Operation) -> list[int]:
     """The numbers of the values that a loop carries and never changes."""
-    if operation_name(op) != "stablehlo.while" or any(len(region.blocks) != 1 for region in op.regions):
+    if any(len(region.blocks) != 1 for region in op.regions):
         return []
     body = op.regions[-1].block
     if body.last_op is None:

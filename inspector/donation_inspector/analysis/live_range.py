@@ -102,6 +102,16 @@ class _Values:
         names = value_names(self.func)
         return tuple(self.names.get(row, names[value]) for row, value in enumerate(self.values))
 
+    @cached_property
+    def sources(self) -> tuple[str | None, ...]:
+        # by identity: operations share locations, and hashing a deep call chain costs more than reading it
+        locations = [value.op.location if isinstance(value, OpResult) else None for value in self.values]
+        place_of: dict[int, str | None] = {id(None): None}
+        for location in {id(one): one for one in locations if one is not None}.values():
+            place = source(location)
+            place_of[id(location)] = None if place is None or place.file is None else f"{place.file}:{place.line}"
+        return tuple(place_of[id(location)] for location in locations)
+
 
 class LiveRanges(Sequence[LiveRange]):
     """The live range of every value of `func`: its arguments first, then in the order of definition.
@@ -178,6 +188,11 @@ class LiveRanges(Sequence[LiveRange]):
         """Each value's path or printed name."""
         return self._values.printed
 
+    @property
+    def sources(self) -> tuple[str | None, ...]:
+        """The innermost user frame of each value's operation, "file:line"; None where there is none."""
+        return self._values.sources
+
     def __len__(self) -> int:
         return len(self._values.values)
 
@@ -197,7 +212,6 @@ class LiveRanges(Sequence[LiveRange]):
         value = self._values.values[row]
         shape, dtype = shape_dtype(value.type)
         size = int(self.nbytes[row])
-        place = source(value.op.location) if isinstance(value, OpResult) else None
         return LiveRange(
             value=self.names[row],
             kind=KINDS[int(self.kind[row])],
@@ -206,5 +220,5 @@ class LiveRanges(Sequence[LiveRange]):
             nbytes=None if size == UNKNOWN else size,
             start=int(self.start[row]),
             end=int(self.end[row]),
-            source=None if place is None or place.file is None else f"{place.file}:{place.line}",
+            source=self.sources[row],
         )

@@ -7,6 +7,8 @@ ask for "%c" or "%cst"; a name that is taken gets a suffix.
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialects.builtin import IntegerType, TensorType, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -16,7 +18,8 @@ CONSTANT = "stablehlo.constant"
 
 def operation_name(op: Operation) -> str:
     """The operation's name in the text, for one whose dialect xDSL does not know too."""
-    return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+    # asked for every operation again and again: a name is compared sooner than a class
+    return op.name if op.name != UnregisteredOp.name else cast(UnregisteredOp, op).op_name.data
 
 
 def value_names(func: FuncOp) -> dict[SSAValue, str]:

@@ -36,6 +36,7 @@ class Successors:
     def __init__(self, flow: Dataflow) -> None:
         self._flow = flow
         self._ways: dict[int, dict[Value, int]] = {}
+        self._derivatives: dict[int, bool] = {}
 
     def may_follow(self, argument: int, result: int) -> bool:
         """Whether the result is the argument, or made from it on a way that no differentiation is on."""
@@ -80,7 +81,7 @@ class Successors:
 
     @cached_property
     def _differentiated(self) -> frozenset[Step]:
-        return frozenset(step for step in self._flow.steps if any(map(_is_derivative, step.around)))
+        return frozenset(step for step in self._flow.steps if any(map(self._is_derivative, step.around)))
 
     @cached_property
     def _differentiating_loops(self) -> frozenset[Step]:
@@ -91,7 +92,7 @@ class Successors:
             if step.op is not None
             and operation_name(step.op) in _LOOPS
             and len(step.operands) >= len(step.results)
-            and any(map(_is_derivative, self._inside(step.op)))
+            and any(map(self._is_derivative, self._inside(step.op)))
         )
 
     def _inside(self, op: Operation) -> Iterator[Operation]:
@@ -105,6 +106,15 @@ class Successors:
                 if callee is not None and callee not in seen:
                     seen.add(callee)
                     pending.append(callee)
+
+    def _is_derivative(self, op: Operation) -> bool:
+        # by identity: a few hundred locations stand for all operations, which live as long as the dataflow
+        known = self._derivatives.get(id(op.location))
+        if known is None:
+            place = source(op.location)
+            known = place is not None and _DIFFERENTIATION.search(place.name_stack) is not None
+            self._derivatives[id(op.location)] = known
+        return known
 
     def _distances(self, start: Value) -> dict[Value, int]:
         found: dict[Value, int] = {}
@@ -124,8 +134,3 @@ class Successors:
                         pushed += 1
                         heapq.heappush(pending, (far if keeps else far + 1, pushed, made))
         return found
-
-
-def _is_derivative(op: Operation) -> bool:
-    place = source(op.location)
-    return place is not None and _DIFFERENTIATION.search(place.name_stack) is not None

@@ -6,10 +6,7 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -19,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 
+from donation_inspector.common.garbage import collector_paused
 from donation_inspector.errors import IRError
 from donation_inspector.ir.bridge import reading
 from donation_inspector.ir.bridge.attributes import AttributesToXdsl, Depth
@@ -49,7 +47,7 @@ def import_module(module: ir.Module) -> Imported:
     the bit; those of more than `constants.LARGEST_INLINE` elements are kept aside.
     """
     context = make_context()
-    with module.context, ir.Location.unknown(), _no_cyclic_gc():
+    with module.context, ir.Location.unknown(), collector_paused():
         walker = _Importer(context)
         try:
             imported = walker.operation(module.operation, {})
@@ -58,18 +56,6 @@ def import_module(module: ir.Module) -> Imported:
         walker.resolve_forward_references()
     assert isinstance(imported, ModuleOp)
     return Imported(imported, walker.attributes.constants, module, context, walker.attributes, walker.locations)
-
-
-@contextmanager
-def _no_cyclic_gc() -> Generator[None]:
-    """Halves the time: the collector would walk the growing module again and again, and there is no garbage in it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Importer:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -55,10 +56,8 @@ def pretty(module: ir.Module) -> Text:
     """
     operation = cast(Any, module.operation)
     lines: list[str] = operation.get_asm(large_elements_limit=LARGEST_SHOWN, assume_verified=True).splitlines()
-    # aliases of attributes stand before the module; the other print, of one scope, has none
-    offset = next(index for index, line in enumerate(lines) if not line.startswith(("#", "!")))
-    line_of_entry, line_of_op = _places(module)
-    return Text(tuple(lines), np.array(line_of_op, np.int32) + np.int32(offset), line_of_entry + offset)
+    line_of_entry, line_of_op = _read_off(module, lines) or _places(module, lines)
+    return Text(tuple(lines), np.array(line_of_op, np.int32), line_of_entry)
 
 
 def donated(text: Text, module: ir.Module, donation: Donation) -> Text:
@@ -114,7 +113,31 @@ def diff(before: Text, after: Text) -> tuple[Change, ...]:
     return after.changes if after.made_from is before else difference(before.lines, after.lines)
 
 
-def _places(module: ir.Module) -> tuple[int, list[int]]:
+def _read_off(module: ir.Module, lines: Sequence[str]) -> tuple[int, list[int]] | None:
+    """Lines of the entry function and of its operations, by how far they are indented.
+
+    The first line of an operation always is as far as it is nested. Where as many lines are as there are operations,
+    those are the first ones; None where there are more, as of a syntax that goes on there.
+    """
+    operations = [operation.operation for operation in module.body.operations]
+    function = native.entry_operation(module)
+    number, blocks = operations.index(function), function.regions[0].blocks
+    starts = _indented(lines, range(len(lines)), 2)
+    if len(starts) != len(operations) or len(blocks) != 1:
+        return None
+    entry, end = [*starts, len(lines)][number : number + 2]
+    body = _indented(lines, range(entry + 1, end), 4)
+    return (entry, body) if len(body) == len(blocks[0].operations) else None
+
+
+def _indented(lines: Sequence[str], among: range, width: int) -> list[int]:
+    """The lines that begin after exactly `width` spaces, but for what no operation begins with: the end of a region
+    and the label of a block."""
+    begins = re.compile(rf" {{{width}}}(?!cond {{$)[^ }}^]").match
+    return [line for line in among if begins(lines[line])]
+
+
+def _places(module: ir.Module, lines: Sequence[str]) -> tuple[int, list[int]]:
     """Lines of the entry function and of its operations, in the text of a clone that tells the number of each.
 
     Any operation's own syntax will do: the number stands where its text ends. What is folded into a line, as the body
@@ -146,7 +169,9 @@ def _places(module: ir.Module) -> tuple[int, list[int]]:
         for _ in range(size):
             starts.append(start)
             start = ends[len(starts) - 1] + 1
-    return line_of_entry, starts
+    # aliases of attributes stand before the module; this print, of one scope, has none
+    offset = next(index for index, line in enumerate(lines) if not line.startswith(("#", "!")))
+    return line_of_entry + offset, [line + offset for line in starts]
 
 
 def _number(module: ir.Module, function: ir.Operation) -> list[int]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from donation_inspector.analysis.live_range import KINDS, UNKNOWN
 from donation_inspector.analysis.paths import noun
+from donation_inspector.common.garbage import collector_paused
 from donation_inspector.common.labels import type_label
 from donation_inspector.present import headline, payload_buffers
 from donation_inspector.present.payload_buffers import NOTHING_READ, Layouts
@@ -49,6 +50,7 @@ def failed(kind: str, error: str) -> Job:
     return {"kind": kind, "running": False, "step": 0, "steps": 0, "label": "", "error": error}
 
 
+@collector_paused()
 def once(inspection: Inspection) -> dict[str, Any]:
     """What donation does not change: the program, its text, its live ranges, the curve with nothing donated."""
     ranges = inspection.baseline_ranges
@@ -89,7 +91,7 @@ def once(inspection: Inspection) -> dict[str, Any]:
             "nbytes": [result.nbytes for result in results],
         },
         "rangeNames": _joined(ranges.names),
-        "rangeSources": _joined(one.source or "" for one in ranges),
+        "rangeSources": _joined(source or "" for source in ranges.sources),
         "kinds": list(KINDS),
         "multiDevice": any(argument.nbytes != argument.nbytes_per_device for argument in arguments),
         "notes": [{"severity": "note", "text": note} for note in inspection.notes],
@@ -115,6 +117,7 @@ def once(inspection: Inspection) -> dict[str, Any]:
     }
 
 
+@collector_paused()
 def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_READ) -> dict[str, Any]:
     """What a toggle changes: sentences, verdicts, pairs, diff, curve, and the answers known for this donation.
 

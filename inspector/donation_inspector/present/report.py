@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.donation import Argument, Verdict
 from donation_inspector.attribution import describe
+from donation_inspector.common.garbage import collector_paused
 from donation_inspector.common.labels import type_label
 from donation_inspector.common.tables import Table, aligned, html_table
 from donation_inspector.common.units import format_bytes, total_bytes
@@ -34,6 +35,7 @@ Block = str | Table | tuple[headline.Segment, ...]
 """A line of text, a table, or a sentence with its numbers made strong."""
 
 
+@collector_paused()
 def blocks(inspection: Inspection) -> list[Block]:
     """The whole report, measured figures included, for whoever draws it; an empty line is an empty text."""
     return [*_head(inspection, measured=True), "", *_body(inspection), *_measured(inspection)]

@@ -20,6 +20,7 @@ from donation_inspector.analysis.replacement import find_replacements
 from donation_inspector.analysis.successors import Successors
 from donation_inspector.attribution.names import is_batch
 from donation_inspector.common.forgetting import forget
+from donation_inspector.common.garbage import collector_paused
 from donation_inspector.common.signature import Arrangement, Donation, Signature
 from donation_inspector.ir.entry import entry_function, is_one_block
 from donation_inspector.ir.importer import Imported, import_module
@@ -237,7 +238,7 @@ class Subject:
     @cached_property
     def ranges(self) -> LiveRanges:
         """Live ranges with nothing donated."""
-        with self.lock:
+        with self.lock, collector_paused():
             return LiveRanges(self.func, names=self.argument_paths)
 
     @cached_property
@@ -254,7 +255,7 @@ class Subject:
     @cached_property
     def dataflow(self) -> Dataflow | None:
         """What depends on what; None where the entry function is not one block that returns."""
-        with self.lock:
+        with self.lock, collector_paused():
             return Dataflow(self.func) if is_one_block(self.func) else None
 
     @cached_property
@@ -269,7 +270,7 @@ class Subject:
 
         None where the entry function is not one block that returns: nothing is known of what is made from what.
         """
-        with self.lock:
+        with self.lock, collector_paused():
             if self.dataflow is None:
                 return None
             batch = {leaf.index for leaf in self.signature.arguments if is_batch(leaf.path)}

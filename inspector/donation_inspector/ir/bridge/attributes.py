@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from jaxlib.mlir import ir
 from xdsl.context import Context
@@ -24,6 +24,10 @@ from xdsl.dialects.builtin import (
     DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
     StringAttr,
     SymbolRefAttr,
     TensorType,
@@ -121,6 +125,10 @@ class AttributesToXdsl:
                 return StringAttr(attribute.value_bytes.decode())
             except UnicodeDecodeError:
                 return self._read(str(attribute), is_type=False)
+        if isinstance(attribute, ir.IntegerAttr):
+            type = self.type(attribute.type)
+            if _is_plain_integer(type):
+                return IntegerAttr(attribute.value, type)
         text = str(attribute)
         resource = _RESOURCE.fullmatch(text)
         # MLIR would give the blob another name when it reads this text again: the attribute itself is kept
@@ -202,6 +210,13 @@ class AttributesToJaxlib:
             return ir.Attribute.parse(to_text(attribute))
         except (TypeError, ir.MLIRError) as error:
             raise IRError(f"This attribute cannot be given back to MLIR: {to_text(attribute)} ({error})") from error
+
+
+def _is_plain_integer(type: Attribute) -> TypeGuard[IntegerType | IndexType]:
+    """Not a boolean, which is an i1 of -1 in xDSL; no sign of its own; beyond 64 bits the bindings give no value."""
+    if not isinstance(type, IntegerType):
+        return isinstance(type, IndexType)
+    return type.signedness.data is Signedness.SIGNLESS and 1 < type.width.data <= 64
 
 
 def _same(written: str, text: str, is_type: bool) -> bool:
