@@ -70,3 +70,14 @@ def test_work_grows_no_faster_than_the_program(program: Callable[[int], di.Inspe
         return lines_run(lambda: WORK[work](inspection))
 
     assert growth(lines_at, size) <= LINEAR
+
+
+@pytest.mark.parametrize("program", [chain, tree])
+def test_a_click_sends_no_more_where_the_program_is_longer(program: Callable[[int], di.Inspection]) -> None:
+    def sent(count: int) -> int:
+        inspection = program(count)
+        before = payload.current(inspection, 0)
+        after = payload.current(inspection.donate(inspection.arguments[0].path), 1)
+        return sum(len(after[name]) for name in ("freed", "ends") if after[name] != before[name])
+
+    assert sent(64) == sent(128)

@@ -32,10 +32,10 @@ def test_json_parts_are_json_and_columns_are_as_long_as_they_say(inspection: di.
         json.dumps(part, allow_nan=False)
     ranges = len(program["rangeNames"].split("\n"))
     assert ranges == len(inspection.live_ranges) == len(program["rangeSources"].split("\n"))
-    assert len(once["ranges"]) == 4 * 4 * ranges
+    assert len(once["ranges"]) == 4 * 5 * ranges
     assert len(once["range_bytes"]) == 8 * ranges
-    assert len(current["ends"]) == 4 * ranges
-    assert len(current["curve"]) == len(once["baseline_curve"]) == 8 * program["operations"]
+    assert len(current["ends"]) == 4 * sum(live.kind == "argument" for live in inspection.live_ranges)
+    assert len(once["baseline_curve"]) == 8 * program["operations"]
     assert state["revision"] == 3
     assert all(len(program["arguments"][name]) == 4 for name in program["arguments"])
     assert all(len(state[name]) == 4 for name in ("verdicts", "results", "reasons"))
@@ -51,8 +51,9 @@ def test_results_are_called_as_the_reasons_call_them(inspection: di.Inspection) 
 
 def test_columns_say_what_the_inspection_says(inspection: di.Inspection) -> None:
     once, current = payload.once(inspection), payload.current(inspection, 0)
-    start, kind, line, leaf = np.frombuffer(once["ranges"], "<i4").reshape(4, -1)
-    end, size = np.frombuffer(current["ends"], "<i4"), np.frombuffer(once["range_bytes"], "<f8")
+    start, kind, line, leaf, end = np.frombuffer(once["ranges"], "<i4").reshape(5, -1).copy()
+    ends, size = np.frombuffer(current["ends"], "<i4"), np.frombuffer(once["range_bytes"], "<f8")
+    end[: len(ends)] = ends
     lines, kinds = once["ir"].split("\n"), once["program"]["kinds"]
     for row, live in enumerate(inspection.live_ranges):
         assert (start[row], end[row], kinds[kind[row]], size[row]) == (live.start, live.end, live.kind, live.nbytes)
@@ -62,7 +63,10 @@ def test_columns_say_what_the_inspection_says(inspection: di.Inspection) -> None
         else:
             assert leaf[row] == -1
             assert lines[line[row]].strip().startswith(live.value.split("#")[0].split(":")[0])
-    curve = np.frombuffer(current["curve"], "<f8")
+    at, freed = np.frombuffer(current["freed"], "<f8").reshape(2, -1)
+    curve = np.frombuffer(once["baseline_curve"], "<f8").copy()
+    for start_of, end_of, less in zip(at.astype(int), [*at[1:].astype(int), len(curve)], freed, strict=True):
+        curve[start_of:end_of] -= less
     assert np.array_equal(curve, inspection.program_memory.bytes)
     assert curve.max() == current["state"]["peak"]["bytes"] == curve[current["state"]["peak"]["at"]]
 

@@ -35,14 +35,24 @@ def _wait(widget: DonationWidget, seconds: float = 90) -> None:
 
 
 def test_a_toggle_changes_state_curve_and_revision(widget: DonationWidget) -> None:
-    curve = widget.curve
+    freed = widget.freed
     _tell(widget, type="donate", whole=0, donate=True)
     assert widget.state["revision"] == 1
     assert widget.state["verdicts"] == ["aliased", "not donated", "not donated"]
     assert widget.state["pairs"] == [[0, 0]]
-    assert widget.curve != curve
+    assert widget.freed != freed
     _tell(widget, type="donate", whole=0, donate=False)
-    assert widget.curve == curve
+    assert widget.freed == freed
+
+
+def test_a_click_is_one_message_of_what_it_changes(widget: DonationWidget, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+    monkeypatch.setattr(widget.comm, "send", lambda **message: sent.append(message))
+    _tell(widget, type="donate", whole=0, donate=True)
+
+    (message,) = sent
+    buffers = [path[0] for path in message["data"]["buffer_paths"]]
+    assert [*message["data"]["state"], *buffers] == ["state", "freed", "ends"]
 
 
 def test_compare_reports_progress_and_its_answer_survives_a_toggle(widget: DonationWidget) -> None:

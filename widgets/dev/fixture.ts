@@ -6,7 +6,7 @@ import { AVAILABLE, CLASSES, type Compiled, compiled } from "./compiled";
 export interface Fixture {
   traits: Traits;
   /** The traits that a toggle changes, for a set of donated whole arguments. */
-  toggled(donated: ReadonlySet<number>, revision: number): Pick<Traits, "state" | "curve" | "ends">;
+  toggled(donated: ReadonlySet<number>, revision: number): Pick<Traits, "state" | "freed" | "ends">;
   /** What Compare gives; `capacity` in bytes, null where the device's is unknown. */
   compiled(revision: number, target?: string, capacity?: number | null): Compiled;
   measurement(revision: number): Measurement;
@@ -140,13 +140,14 @@ export function fixture(layers: number, width: number, operations: number): Fixt
   lines.push(`    return ${returned.join(", ")} : ${returnTypes}`, "  }", "}");
 
   const n = ranges.length;
-  const columns = new Int32Array(4 * n);
+  const columns = new Int32Array(5 * n);
   const rangeBytes = new Float64Array(n);
   ranges.forEach((range, i) => {
     columns[i] = range.start;
     columns[n + i] = range.kind;
     columns[2 * n + i] = range.line;
     columns[3 * n + i] = range.leaf;
+    columns[4 * n + i] = range.leaf >= 0 ? operations - 1 : range.end;
     rangeBytes[i] = range.bytes;
   });
 
@@ -187,6 +188,11 @@ export function fixture(layers: number, width: number, operations: number): Fixt
 
   const figure = (n: number): string => `${Math.round(n / 1e6)} MB`;
   const baseline = curveOf(endsOf(new Set()));
+  const freedOf = (curve: Float64Array): Float64Array => {
+    const less = baseline.map((bytes, op) => bytes - curve[op]!);
+    const at = [...less.keys()].filter((op) => less[op] !== (less[op - 1] ?? 0));
+    return Float64Array.from([...at, ...at.map((op) => less[op]!)]);
+  };
   const peakOf = (curve: Float64Array): { bytes: number; at: number } => {
     let at = 0;
     curve.forEach((bytes, op) => {
@@ -195,7 +201,7 @@ export function fixture(layers: number, width: number, operations: number): Fixt
     return { bytes: curve[at]!, at };
   };
 
-  function toggled(donated: ReadonlySet<number>, revision: number): Pick<Traits, "state" | "curve" | "ends"> {
+  function toggled(donated: ReadonlySet<number>, revision: number): Pick<Traits, "state" | "freed" | "ends"> {
     const ends = endsOf(donated);
     const curve = curveOf(ends);
     const peak = peakOf(curve);
@@ -243,7 +249,7 @@ export function fixture(layers: number, width: number, operations: number): Fixt
       verified: null,
       error: null,
     };
-    return { state, curve: view(curve), ends: view(ends) };
+    return { state, freed: view(freedOf(curve)), ends: view(ends.slice(0, leaves.length)) };
   }
 
   const program: Program = {

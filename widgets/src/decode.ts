@@ -11,6 +11,8 @@ export interface Ranges {
   line: Int32Array;
   /** Argument leaf, -1 where the value is no argument. */
   leaf: Int32Array;
+  /** With nothing donated, inclusive. */
+  end: Int32Array;
   /** NaN is unknown. */
   bytes: Float64Array;
   names: string[];
@@ -54,7 +56,7 @@ export function ranges(columns: Wire, sizes: Wire, names: string, sources: strin
   const all = int32(columns, "ranges");
   const bytes = float64(sizes, "range_bytes");
   const n = bytes.length;
-  if (all.length !== 4 * n) throw new RangeError(`ranges: ${all.length} integers for ${n} ranges, expected ${4 * n}`);
+  if (all.length !== 5 * n) throw new RangeError(`ranges: ${all.length} integers for ${n} ranges, expected ${5 * n}`);
   const column = (i: number) => all.subarray(i * n, (i + 1) * n);
   const leaf = column(3);
   const ofLeaf = new Map<number, number>();
@@ -65,11 +67,31 @@ export function ranges(columns: Wire, sizes: Wire, names: string, sources: strin
     kind: column(1),
     line: column(2),
     leaf,
+    end: column(4),
     bytes,
     names: lines(names, n),
     sources: lines(sources, n),
     ofLeaf,
   };
+}
+
+/** Where each range ends, from where the first ones end, the arguments'. */
+export function allEnds({ end }: Ranges, ofArguments: Wire): Int32Array {
+  const found = end.slice();
+  found.set(int32(ofArguments, "ends"));
+  return found;
+}
+
+/** The curve below the baseline, from the steps between them. */
+export function lowered(baseline: Float64Array, freed: Wire): Float64Array {
+  const steps = float64(freed, "freed");
+  const n = steps.length / 2;
+  const curve = baseline.slice();
+  for (let i = 0; i < n; i++) {
+    const until = i + 1 < n ? steps[i + 1]! : curve.length;
+    for (let op = steps[i]!; op < until; op++) curve[op]! -= steps[n + i]!;
+  }
+  return curve;
 }
 
 /** Bytes over XLA's schedule at chosen times, the peak among them. */

@@ -248,15 +248,16 @@ export interface Job {
 export interface Traits extends Record<string, unknown> {
   program: Program;
   ir: string;
-  /** int32, n each: [start][kind][line in `ir`, -1 none][argument leaf, -1 none]. */
+  /** int32, n each: [start][kind][line in `ir`, -1 none][argument leaf, -1 none][end with nothing donated, inclusive]. */
   ranges: DataView;
   /** float64[n]; NaN is unknown. */
   range_bytes: DataView;
   state: State;
-  /** float64[operations]. */
-  curve: DataView;
+  /** float64[operations]: with nothing donated. */
   baseline_curve: DataView;
-  /** int32[n], inclusive. */
+  /** float64, as many each: [operation from which on][bytes below the baseline]. */
+  freed: DataView;
+  /** int32, inclusive: of the program's arguments, which are the first ranges; donation changes no other. */
   ends: DataView;
   comparison: Comparison | null;
   /** For each of `comparison.buffers`, float64, n points each: [time][needed][held]. */

@@ -1,11 +1,11 @@
 /** The kernel's side as the views see it: decoded traits, requests on their way, and whether the kernel answers. */
 
-import { float64, int32, type Ranges, ranges, type ScheduleCurves, scheduleCurves } from "./decode";
+import { allEnds, float64, lowered, type Ranges, ranges, type ScheduleCurves, scheduleCurves } from "./decode";
 import type { Comparison, Job, Measurement, Model, Program, Request, State } from "./model";
 
 export const PATIENCE_MS = 10_000;
 
-const WATCHED = ["state", "curve", "ends", "comparison", "xla_curves", "measurement", "job"] as const;
+const WATCHED = ["state", "freed", "ends", "comparison", "xla_curves", "measurement", "job"] as const;
 
 export interface Synced {
   readonly program: Program;
@@ -37,8 +37,8 @@ export function connect(model: Model, changed: () => void): Synced {
   const baseline = float64(model.get("baseline_curve"), "baseline_curve");
   const ir = model.get("ir").split("\n");
   const pending = new Map<number, { donate: boolean; revision: number }>();
-  let curve = float64(model.get("curve"), "curve");
-  let ends = int32(model.get("ends"), "ends");
+  let curve = lowered(baseline, model.get("freed"));
+  let ends = allEnds(decoded, model.get("ends"));
   let schedules: ScheduleCurves[] | null = null;
   let expected = model.get("state").revision;
   let starting = false;
@@ -75,8 +75,8 @@ export function connect(model: Model, changed: () => void): Synced {
   };
   const listeners = WATCHED.map((name) => {
     const listener = (): void => {
-      if (name === "curve") curve = float64(model.get("curve"), "curve");
-      if (name === "ends") ends = int32(model.get("ends"), "ends");
+      if (name === "freed") curve = lowered(baseline, model.get("freed"));
+      if (name === "ends") ends = allEnds(decoded, model.get("ends"));
       if (name === "comparison" || name === "xla_curves") schedules = null;
       if (name === "state") settle();
       if (name === "job") starting = false;

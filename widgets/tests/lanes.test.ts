@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { Fixture } from "../dev/fixture";
 import { gpt, large } from "../dev/fixture";
-import { int32, type Ranges, ranges } from "../src/decode";
+import { allEnds, float64, lowered, type Ranges, ranges } from "../src/decode";
 import { bySize, lanes, liveAt, restCurve } from "../src/lanes";
 
 function decoded({ traits }: Fixture): { found: Ranges; ends: Int32Array; operations: number } {
   const { rangeNames, rangeSources, operations } = traits.program;
   const found = ranges(traits.ranges, traits.range_bytes, rangeNames, rangeSources);
-  return { found, ends: int32(traits.ends, "ends"), operations };
+  return { found, ends: allEnds(found, traits.ends), operations };
 }
 
 describe.each([
@@ -54,7 +54,8 @@ describe.each([
   });
 
   test("who is live is everyone whose range holds the operation, largest first, and adds up to the curve", () => {
-    const curve = new Float64Array(make().traits.curve.buffer as ArrayBuffer);
+    const { traits } = make();
+    const curve = lowered(float64(traits.baseline_curve, "baseline_curve"), traits.freed);
     for (const op of [0, 17, operations - 1]) {
       const { indices } = liveAt(found, ends, order, op);
       const expected = Array.from(found.bytes.keys()).filter((i) => found.start[i]! <= op && ends[i]! >= op);
@@ -68,7 +69,7 @@ describe.each([
 });
 
 test("unknown sizes come last and are counted, not added", () => {
-  const columns = Int32Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1);
+  const columns = Int32Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, 1, 1, 1);
   const found = ranges(columns.buffer, Float64Array.of(Number.NaN, 4, 8).buffer, "a\nb\nc", "");
   const order = bySize(found.bytes);
   expect([...order]).toEqual([2, 1, 0]);

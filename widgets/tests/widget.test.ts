@@ -74,7 +74,7 @@ describe("first screen", () => {
         rangeNames: "",
         rangeSources: "",
       },
-      ...{ ranges: none, range_bytes: none, curve: none, baseline_curve: none, ends: none, ir: "" },
+      ...{ ranges: none, range_bytes: none, freed: none, baseline_curve: none, ends: none, ir: "" },
       state: { ...state, donated: [], verdicts: [], reasons: [], results: [], candidates: [], pairs: [], changes: [] },
     });
     expect(s.el.querySelector(".di-crash")).toBeNull();

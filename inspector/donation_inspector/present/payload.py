@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
+import numpy.typing as npt
 
 from donation_inspector.analysis.live_range import KINDS, UNKNOWN
 from donation_inspector.analysis.paths import noun
@@ -111,7 +112,7 @@ def once(inspection: Inspection) -> dict[str, Any]:
     return {
         "program": program,
         "ir": "\n".join(text.lines),
-        "ranges": _columns("<i4", ranges.start, ranges.kind, lines, leaves),
+        "ranges": _columns("<i4", ranges.start, ranges.kind, lines, leaves, ranges.end),
         "range_bytes": sizes.tobytes(),
         "baseline_curve": inspection.baseline_memory.bytes.astype("<f8").tobytes(),
     }
@@ -157,8 +158,8 @@ def current(inspection: Inspection, revision: int, layouts: Layouts = NOTHING_RE
     }
     return {
         "state": state,
-        "curve": memory.bytes.astype("<f8").tobytes(),
-        "ends": _columns("<i4", inspection.range_columns.end),
+        "freed": _freed(inspection.baseline_memory.bytes, memory.bytes),
+        "ends": _columns("<i4", inspection.range_columns.end[inspection.range_columns.kind == KINDS.index("argument")]),
         **comparison(inspection, compiled, revision, layouts),
         "measurement": None if runs is None else measurement(runs, revision),
     }
@@ -256,6 +257,13 @@ def measurement(answer: Measurement, revision: int) -> dict[str, Any]:
         "outputsEqual": answer.outputs_equal,
         "sentence": headline.measured_sentence(answer),
     }
+
+
+def _freed(baseline: npt.NDArray[np.int64], curve: npt.NDArray[np.int64]) -> bytes:
+    """What donation takes off the curve, as steps: a click sends as much as there are arguments, not operations."""
+    less = baseline - curve
+    (at,) = np.nonzero(np.diff(less, prepend=0))
+    return _columns("<f8", at, less[at])
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ class DonationWidget(anywidget.AnyWidget):
     range_bytes = traitlets.Bytes().tag(sync=True)
     baseline_curve = traitlets.Bytes().tag(sync=True)
     state = traitlets.Dict().tag(sync=True)
-    curve = traitlets.Bytes().tag(sync=True)
+    freed = traitlets.Bytes().tag(sync=True)
     ends = traitlets.Bytes().tag(sync=True)
     comparison = traitlets.Dict(allow_none=True, default_value=None).tag(sync=True)
     xla_curves = traitlets.Bytes().tag(sync=True)
