@@ -52,7 +52,7 @@ def test_a_click_is_one_message_of_what_it_changes(widget: DonationWidget, monke
 
     (message,) = sent
     buffers = [path[0] for path in message["data"]["buffer_paths"]]
-    assert [*message["data"]["state"], *buffers] == ["state", "freed", "ends"]
+    assert {*message["data"]["state"], *buffers} == {"state", "freed", "ends"}
 
 
 def test_compare_reports_progress_and_its_answer_survives_a_toggle(widget: DonationWidget) -> None:
