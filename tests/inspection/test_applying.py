@@ -128,10 +128,13 @@ def test_a_pass_that_raises_is_one_clear_error_and_harms_nothing(failing: Module
     before = inspection.apply().after
     with pytest.raises(PassError) as raised:
         inspection.apply(failing)
-    assert str(raised.value) == message
+    told, place, line = str(raised.value).splitlines()
+    assert told == message
+    assert place.startswith(f"  {__file__}:")
+    assert line.strip().startswith("raise ")
     with pytest.raises(PassError) as raised:
         inspection.apply([JaxUseDonatedArguments(), failing])
-    assert str(raised.value) == message
+    assert str(raised.value).splitlines()[0] == message
     assert inspection.apply().after == before
 
 
