@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import sysconfig
+import types
 from functools import cache
 from pathlib import Path, PurePath
+from typing import Any
 
 from donation_inspector.common.visible import one_line
 
@@ -33,6 +36,24 @@ def place(file: str, line: int) -> str:
     name = "cell" if _CELL.fullmatch(file) else re.split(r"[\\/]", file)[-1]
     name = one_line(name)
     return f"{name}:{line}" if line else name
+
+
+def locals_of(frame: types.FrameType) -> dict[str, Any]:
+    """The variables of a function under way.
+
+    Before Python 3.13 a frame keeps what it has told here until its function returns: it is made to forget, so that no
+    array stays alive for it; but not what the user holds as well, who called `locals()`. While a debugger traces, what
+    it forgets would be lost.
+    """
+    told = frame.f_locals
+    variables = dict(told)
+    if sys.version_info < (3, 13) and sys.getrefcount(told) <= _OWN_REFERENCES:
+        told.clear()
+    return variables
+
+
+_OWN_REFERENCES = 3
+"""To what a frame tells: the frame's, the variable's and the question's own."""
 
 
 @cache

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from donation_inspector.common.user_code import locals_of
+
 
 @dataclass(frozen=True, eq=False)
 class CallSite:
@@ -81,7 +83,10 @@ def of_caller() -> CallSite:
 def in_frame(frame: types.FrameType, function: ast.expr | None = None) -> CallSite:
     """The variables that are seen from a frame, with the code of the function where that is known."""
     variables = frame.f_globals
-    local: dict[str, Any] = {} if frame.f_locals is variables else dict(frame.f_locals)
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        local = locals_of(frame)
+    else:
+        local = {} if frame.f_locals is variables else dict(frame.f_locals)
     return CallSite(variables, local, written(function))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, cast
 
-from donation_inspector.common.user_code import is_user_code
+from donation_inspector.common.user_code import is_user_code, locals_of
 
 LIMIT = 100_000
 """Objects that are looked at in one walk."""
@@ -104,22 +104,9 @@ def _of_functions_under_way() -> Iterator[Scope]:
 
 
 def _locals(frame: types.FrameType) -> list[tuple[str, Any]]:
-    """The variables of a function under way.
-
-    Before Python 3.13 a frame keeps what it has told here until its function returns: it is made to forget, so that no
-    array stays alive for it; but not what the user holds as well, who called `locals()`. While a debugger traces, what
-    it forgets would be lost.
-    """
-    told = frame.f_locals
+    """The variables of a function under way."""
     # a comprehension's own iterator has a name that is none
-    variables = [(name, value) for name, value in told.items() if name.isidentifier()]
-    if sys.version_info < (3, 13) and sys.getrefcount(told) <= _OWN_REFERENCES:
-        told.clear()
-    return variables
-
-
-_OWN_REFERENCES = 3
-"""To what a frame tells: the frame's, the variable's and the question's own."""
+    return [(name, value) for name, value in locals_of(frame).items() if name.isidentifier()]
 
 
 def _of_modules(namespace: Mapping[str, Any]) -> Iterator[Scope]:
