@@ -81,7 +81,7 @@ def outcome(seed: int, monkeypatch: pytest.MonkeyPatch) -> Outcome:
 def _taken(generated: Generated, found: di.Recommendation) -> int | None:
     if found.name in found.baselines:
         return None
-    made = di.jit(generated.function, pairs=dict(found.pairs), compiler_options=QUICKLY)
+    made = di.jit(generated.function, pairs=dict(found.pairs), keep_unused=True, compiler_options=QUICKLY)
     memory = made.lower(*generated.arguments).compile().memory_analysis()
     results = memory.output_size_in_bytes - memory.alias_size_in_bytes
     return memory.argument_size_in_bytes + results + memory.temp_size_in_bytes
