@@ -111,23 +111,32 @@ class Inspection:
     @cached_property
     def candidates(self) -> tuple[Argument, ...]:
         """Arguments that are not donated and could be, most bytes first."""
-        return decisions.candidates(*self._verdicts)
+        return decisions.candidates(self.arguments)
 
     @cached_property
-    def passed_again(self) -> tuple[Unsafe, ...]:
-        """Those of the candidates that callers probably pass again, as no result comes back in their place."""
-        replaced = self._subject.replaced
-        leaves = {argument.index for argument in self.candidates}
-        return () if replaced is None else safety.passed_again(self._subject.signature, replaced, leaves)
+    def unsafe(self) -> tuple[Unsafe, ...]:
+        """What speaks against donating the candidates, and what is donated here and not by the function itself.
+
+        Certain is what the caller's arrays show, as they are when this is asked first: one that is given twice, a numpy
+        view. A candidate that no result comes back for is probably passed again.
+        """
+        subject = self._subject
+        candidates = {argument.index for argument in self.candidates}
+        chosen = self._donated - self.donated_by_function
+        certain = safety.audit_arrays(subject.signature, subject.origin.values(), candidates | chosen)
+        if subject.replaced is None:
+            return certain
+        left = candidates - {leaf for one in certain for leaf in one.leaves}
+        return (*certain, *safety.passed_again(subject.signature, subject.replaced, left))
 
     @cached_property
     def attainable(self) -> tuple[Argument, ...]:
-        """The candidates that a result would take if all that are not passed again were donated: each result takes one.
+        """The candidates that a result would take if all that are safe were donated: each result takes one.
 
         On several devices also those that JAX leaves to XLA, as long as a result's sharding is.
         """
-        again = {leaf for one in self.passed_again for leaf in one.leaves}
-        safe = [argument for argument in self.candidates if argument.index not in again]
+        unsafe = self._unsafe_leaves
+        safe = [argument for argument in self.candidates if argument.index not in unsafe]
         everything = self._donated | {argument.index for argument in safe}
         arguments = Inspection(self._subject, everything, self._pipeline).arguments
         with_all = [(one, arguments[one.index]) for one in safe]
@@ -136,21 +145,29 @@ class Inspection:
 
     @cached_property
     def worthwhile(self) -> tuple[Whole, ...]:
-        """The whole arguments to be donated besides: most of their bytes are attainable, and nothing is passed again.
+        """The whole arguments to be donated besides: most of their bytes are attainable, and nothing of them is unsafe.
 
-        Single numbers are left out: four bytes are worth no donation.
+        Nothing where that is less than a hundredth of what is live at once, in program order.
         """
-        again = {leaf for one in self.passed_again for leaf in one.leaves}
+        unsafe = self._unsafe_leaves
         attainable = {argument.index for argument in self.attainable}
+        bytes_of = {
+            whole: sum(self.arguments[leaf].nbytes or 0 for leaf in whole.leaves if leaf in attainable)
+            for whole in self.wholes
+            if unsafe.isdisjoint(whole.leaves)
+        }
+        worth = [
+            whole
+            for whole, free in bytes_of.items()
+            if 2 * free >= sum(self.arguments[leaf].nbytes or 0 for leaf in whole.leaves) > 0
+        ]
+        peak = self.baseline_memory.peak
+        worth = [whole for whole in worth if 1000 * bytes_of[whole] >= peak]
+        return tuple(worth) if 100 * sum(bytes_of[whole] for whole in worth) >= peak else ()
 
-        def is_worth(whole: Whole) -> bool:
-            leaves = [self.arguments[leaf] for leaf in whole.leaves]
-            size = sum(one.nbytes or 0 for one in leaves)
-            free = sum(one.nbytes or 0 for one in leaves if one.index in attainable)
-            arrays = any(one.shape for one in leaves)
-            return arrays and again.isdisjoint(whole.leaves) and 2 * free >= size > 0
-
-        return tuple(filter(is_worth, self.wholes))
+    @property
+    def _unsafe_leaves(self) -> frozenset[int]:
+        return frozenset(leaf for one in self.unsafe for leaf in one.leaves)
 
     @property
     def proposed(self) -> tuple[Argument, ...]:
@@ -636,7 +653,13 @@ class Inspection:
     @cached_property
     def _verdicts(self) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
         warned = self._subject.origin.warned(self._donated, self.donation)
-        return decisions.verdicts(self._subject.signature, self.donation, donated=self._donated, warned=warned)
+        return decisions.verdicts(
+            self._subject.signature,
+            self.donation,
+            donated=self._donated,
+            warned=warned,
+            replaced=self._subject.replaced or {},
+        )
 
     @cached_property
     def _applied(self) -> Applied:

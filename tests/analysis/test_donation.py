@@ -272,10 +272,7 @@ def test_sizes_that_save_nothing_or_are_unknown(argument: Leaf, reason: str) -> 
     results = [leaf(0, "[0]", argument.shape)]
     found = only(signature([argument], results), Donation(), donated=frozenset())
     assert found.reason == reason
-    assert (
-        candidates([found], verdicts(signature([], results), Donation(), donated=frozenset(), warned=frozenset())[1])
-        == ()
-    )
+    assert candidates([found]) == ()
 
 
 def test_a_donor_is_told_of_a_result_that_nobody_has_taken() -> None:
@@ -327,10 +324,10 @@ def test_candidates_are_those_that_a_free_result_could_take_most_bytes_first() -
         leaf(7, "alias", (9,)),
     ]
     results = [leaf(0, "[0]", (4,)), leaf(1, "[1]", (64, 128)), leaf(2, "[2]", (9,)), leaf(3, "[3]", (4, 4))]
-    found, taken = verdicts(
+    found, _ = verdicts(
         signature(arguments, results), aliased({7: 2}), donated=frozenset({2, 7}), warned=frozenset({2})
     )
-    assert [argument.path for argument in candidates(found, taken)] == ["big", "small"]
+    assert [argument.path for argument in candidates(found)] == ["big", "small"]
 
 
 def test_a_result_whose_sharding_is_left_to_xla_makes_a_candidate_by_its_shape() -> None:
@@ -342,7 +339,7 @@ def test_a_result_whose_sharding_is_left_to_xla_makes_a_candidate_by_its_shape()
         donated=frozenset(),
         warned=frozenset(),
     )
-    assert [argument.path for argument in candidates(found, taken)] == ["w"]
+    assert [argument.path for argument in candidates(found)] == ["w"]
     assert found[0].spec == "P('d')"
     assert taken[0].spec is None
     assert found[0].reason == (
@@ -351,11 +348,28 @@ def test_a_result_whose_sharding_is_left_to_xla_makes_a_candidate_by_its_shape()
     )
 
 
+def test_each_result_is_offered_to_one_argument_its_own_new_value_first() -> None:
+    arguments = [leaf(number, name, (4,)) for number, name in enumerate("abc")]
+    found, _ = verdicts(
+        signature(arguments, [leaf(0, "[0]", (4,)), leaf(1, "[1]", (4,))]),
+        Donation(),
+        donated=frozenset(),
+        warned=frozenset(),
+        replaced={2: 0},
+    )
+    assert [(one.path, one.offered) for one in candidates(found)] == [("a", 1), ("c", 0)]
+    assert [one.reason for one in found] == [
+        "result [1] (float32[4]) could take over its buffer",
+        "result [0] (float32[4]) fits, and is rather for c",
+        "result [0] (float32[4]) could take over its buffer",
+    ]
+
+
 def test_unknown_sizes_come_last_among_candidates() -> None:
     odd = Leaf(0, "odd", (4,), "f4E2M1FN", None, (4,), None, 0)
     known = leaf(1, "known", (4,))
-    found, taken = verdicts(signature([odd, known], [odd, known]), Donation(), donated=frozenset(), warned=frozenset())
-    assert [argument.path for argument in candidates(found, taken)] == ["known", "odd"]
+    found, _ = verdicts(signature([odd, known], [odd, known]), Donation(), donated=frozenset(), warned=frozenset())
+    assert [argument.path for argument in candidates(found)] == ["known", "odd"]
 
 
 @pytest.mark.parametrize(

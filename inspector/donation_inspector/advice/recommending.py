@@ -196,8 +196,9 @@ def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, .
     signature, values = subject.signature, subject.origin.values()
     if donated:
         return safety.audit_arrays(signature, values, donated), donated
-    now = decisions.verdicts(signature, NOTHING, donated=frozenset(), warned=frozenset())
-    candidates = frozenset(one.index for one in decisions.candidates(*now))
+    nothing = frozenset[int]()
+    now, _ = decisions.verdicts(signature, NOTHING, donated=nothing, warned=nothing, replaced=subject.replaced or {})
+    candidates = frozenset(one.index for one in decisions.candidates(now))
     unsafe = safety.audit_arrays(signature, values, candidates)
     if subject.replaced is not None:
         certain = {leaf for one in unsafe for leaf in one.leaves}

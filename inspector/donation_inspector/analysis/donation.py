@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
-from donation_inspector.analysis.reasons import Reasons, has_static_shape
+from donation_inspector.analysis.offers import find_offers
+from donation_inspector.analysis.reasons import Reasons
 from donation_inspector.common.signature import Donation, Shape, Signature, updated
 
 
@@ -37,7 +39,8 @@ class Argument:
     `nbytes` is global, `nbytes_per_device` one device's shard; None means unknown. `donated`: the user asked for it.
     `sharding` and `spec` are as in `Leaf`: None on one device and where XLA is left to choose. `advised` is the index
     of the result that would take the buffer if `out_shardings` were as the reason says. `added_by` is the part of a
-    framework that keeps it for itself, as "nnx.Optimizer"; None for what is the user's.
+    framework that keeps it for itself, as "nnx.Optimizer"; None for what is the user's. `offered` is the index of the
+    free result that could take the buffer, were it donated: each result is offered to one argument.
     """
 
     index: int
@@ -56,6 +59,7 @@ class Argument:
     spec: str | None = None
     advised: int | None = None
     added_by: str | None = None
+    offered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +96,17 @@ def verdicts(
     *,
     donated: frozenset[int],
     warned: frozenset[int],
+    replaced: Mapping[int, int] = MappingProxyType({}),
 ) -> tuple[tuple[Argument, ...], tuple[Result, ...]]:
     """The verdict of every argument, as `donation` has it by position, and the results with what they take over.
 
-    donated: indices of the arguments that the user asked to donate. warned: those that JAX named as unusable.
+    donated: indices of the arguments that the user asked to donate. warned: those that JAX named as unusable. replaced:
+    the result that is an argument's own new value, as far as it is known.
     """
-    reasons = Reasons(signature, donation, donated)
+    taken = set(donation.aliases.values())
+    taken_results = {leaf.index for leaf in signature.results if leaf.position in taken}
+    offers = find_offers(signature, taken_results, donated, replaced)
+    reasons = Reasons(signature, donation, donated, offers, replaced)
     arguments: list[Argument] = []
     for leaf in signature.arguments:
         asked = leaf.index in donated
@@ -133,6 +142,7 @@ def verdicts(
                 spec=leaf.spec,
                 advised=reasons.advised(leaf) if verdict in (Verdict.DONOR, Verdict.UNUSABLE) else None,
                 added_by=leaf.added_by,
+                offered=offers[leaf.index].index if verdict is Verdict.NOT_DONATED and leaf.index in offers else None,
             )
         )
     taken_by = {argument.result: argument.index for argument in arguments if argument.result is not None}
@@ -157,29 +167,10 @@ def verdicts(
     return tuple(arguments), results
 
 
-def candidates(arguments: Sequence[Argument], results: Sequence[Result]) -> tuple[Argument, ...]:
-    """The arguments worth donating: not donated, kept, and some free result has their dtype and per-device shape, or
-    their dtype and shape where its sharding is left to XLA.
+def candidates(arguments: Sequence[Argument]) -> tuple[Argument, ...]:
+    """The arguments worth donating: those to which a free result is offered.
 
-    Most bytes first, those of unknown size last. Zero bytes, which save nothing, and dynamic shapes, which no result is
-    known to fit, are left out.
+    Most bytes first, those of unknown size last.
     """
-    free = {(result.shard_shape, result.dtype) for result in results if result.argument is None}
-    unplaced = {(result.shape, result.dtype) for result in results if result.argument is None and _is_unplaced(result)}
-    found = [
-        argument
-        for argument in arguments
-        if argument.verdict is Verdict.NOT_DONATED
-        and not argument.donated
-        and argument.nbytes != 0
-        and (
-            (has_static_shape(argument.shard_shape) and (argument.shard_shape, argument.dtype) in free)
-            or (has_static_shape(argument.shape) and (argument.shape, argument.dtype) in unplaced)
-        )
-    ]
+    found = [argument for argument in arguments if argument.offered is not None]
     return tuple(sorted(found, key=lambda argument: -(argument.nbytes or 0)))
-
-
-def _is_unplaced(result: Result) -> bool:
-    """Whether the result has several devices and its sharding is left to XLA; a scalar is alike everywhere."""
-    return has_static_shape(result.shape) and not has_static_shape(result.shard_shape)

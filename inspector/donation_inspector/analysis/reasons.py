@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 from donation_inspector.analysis.paths import argument_name, result_names
 from donation_inspector.analysis.placement import result_text, type_text
@@ -20,8 +20,16 @@ from donation_inspector.common.units import format_bytes
 class Reasons:
     """The sentences for one signature under one donation."""
 
-    def __init__(self, signature: Signature, donation: Donation, donated: frozenset[int]) -> None:
-        self._signature = signature
+    def __init__(
+        self,
+        signature: Signature,
+        donation: Donation,
+        donated: frozenset[int],
+        offers: Mapping[int, Leaf],
+        replaced: Mapping[int, int],
+    ) -> None:
+        self._signature, self._offers, self._replaced = signature, offers, replaced
+        self._offered_to = {result.index: signature.arguments[index] for index, result in offers.items()}
         self._argument_at = {leaf.position: leaf for leaf in signature.arguments if leaf.position is not None}
         self._result_at = {leaf.position: leaf for leaf in signature.results if leaf.position is not None}
         self._taken_by: dict[int, Leaf] = {}
@@ -63,7 +71,8 @@ class Reasons:
         sentence = f"{result_text(result)} takes over its buffer"
         if leaf.nbytes == 0:
             return f"{sentence}; it has 0 bytes, so nothing is saved"
-        namesake = self._namesake(leaf)
+        own = result.updates == leaf.path or result.index == self._replaced.get(leaf.index)
+        namesake = None if own else self._namesake(leaf)
         if namesake is not None and namesake.index != result.index:
             return f"{sentence}; pairs are made in order, not by name: {result_text(namesake)} has its name"
         return sentence
@@ -126,18 +135,18 @@ class Reasons:
     def _could(self, leaf: Leaf) -> str:
         if leaf.nbytes == 0:
             return "it has 0 bytes, so there is nothing to save"
-        by_sharding = None if self._devices is None else self._devices.could(leaf)
+        offered = self._offers.get(leaf.index)
+        by_sharding = None if self._devices is None or offered is None else self._devices.could(leaf)
         if by_sharding is not None and _match(leaf) not in self._free:
             return by_sharding
         if not has_static_shape(leaf.shard_shape):
             return f"its size, {type_text(leaf)}, is unknown before the program runs, so no result is known to fit"
-        result = self._free.get(_match(leaf))
+        if offered is not None:
+            return f"{self._described(offered)} could take over its buffer"
+        result = next((one for one in self._offers.values() if _alike(leaf, one)), None)
         if result is None:
             return self._nothing_fits(leaf)
-        namesake = self._namesake(leaf)
-        if namesake is not None and namesake.index not in self._taken_by:
-            result = namesake
-        return f"{self._described(result)} could take over its buffer"
+        return f"{self._described(result)} fits, and is rather for {self._offered_to[result.index].path}"
 
     def _nothing_fits(self, leaf: Leaf) -> str:
         if not self._signature.results:
@@ -187,6 +196,13 @@ def has_static_shape(shape: Shape) -> bool:
 
 def _match(leaf: Leaf) -> tuple[Shape, str]:
     return leaf.shard_shape, leaf.dtype
+
+
+def _alike(argument: Leaf, result: Leaf) -> bool:
+    left_to_xla = not has_static_shape(result.shard_shape)
+    return argument.dtype == result.dtype and (
+        argument.shape == result.shape if left_to_xla else argument.shard_shape == result.shard_shape
+    )
 
 
 _LEVELS = 7

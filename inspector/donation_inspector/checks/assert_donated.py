@@ -97,9 +97,9 @@ def _message(inspection: Inspection, asked: int, lost: Sequence[tuple[Argument, 
 
 def _nothing(inspection: Inspection, subject: Subject) -> str:
     possible = inspection.proposed
-    unsafe = list(map(str, inspection.passed_again))
+    unsafe = list(map(str, inspection.unsafe))
     if not possible:
-        why = "what could be is probably passed again" if unsafe else "no result could take over an argument's buffer"
+        why = "what could be is not safe to donate" if unsafe else "no result could take over an argument's buffer"
         return "\n".join([f"{inspection.name} donates nothing, and {why}.", *unsafe])
     lines = [f"  {one.path} ({format_bytes(one.nbytes)}): {one.reason}" for one in possible[:_SHOWN]]
     if len(possible) > _SHOWN:

@@ -124,31 +124,45 @@ def measured_sentence(measurement: Measurement) -> str:
 
 
 def fix(inspection: Inspection, *, measured: bool = True) -> str | None:
-    """The line that donates what is of use among what is chosen here, and what is worth it besides.
+    """The line that donates what is of use among what is chosen here; what is worth it besides, until XLA was asked.
 
-    None where the function already does. Where a donation was searched for this donated set it is that one's line, and
-    None where that says nothing or more than a line; `measured` False leaves the search out.
+    Once it is compiled nothing is proposed that was not, and nothing that does not save. None where the function
+    already does. Where a donation was searched for this donated set it is that one's line, and None where that says
+    nothing or more than a line; `measured` False leaves the search out.
     """
     found = inspection.recommendation if measured else None
     if found is not None and found.code:
         return None if found.code.startswith("#") or "\n" in found.code else found.code
-    wholes, worth = inspection.wholes, {whole.name for whole in inspection.worthwhile}
+    wholes = inspection.wholes
+    worth = {whole.name for whole in inspection.worthwhile} if inspection.comparison is None else set[str]()
     asked = inspection.donated_by_function | inspection.donation_turned_off
     already = {whole.name for whole in wholes if not asked.isdisjoint(whole.leaves)}
     of_use = {argument.index for argument in inspection.arguments if _is_of_use(argument)}
-    names = [whole.name for whole in wholes if whole.name in worth or not of_use.isdisjoint(whole.leaves)]
-    if not names or set(names) == already:
+    refused = {leaf for one in inspection.unsafe if one.certain for leaf in one.leaves}
+    names = [
+        whole.name
+        for whole in wholes
+        if (whole.name in worth or not of_use.isdisjoint(whole.leaves)) and refused.isdisjoint(whole.leaves)
+    ]
+    if not names or set(names) == already or not _is_worth_it(inspection.comparison):
         return None
     return inspection.line_that_donates(names)
 
 
-def perhaps_unsafe(inspection: Inspection, *, measured: bool = True) -> tuple[str, ...]:
-    """What the line leaves out because it is probably passed again; () where a search says it below."""
+def _is_worth_it(comparison: Comparison | None) -> bool:
+    """Whether what is donated saves a hundredth of the total, by XLA's word; before that is asked nothing is known."""
+    none = None if comparison is None else comparison.variants["none"].memory
+    saved = None if comparison is None else comparison.saved("jax")
+    return none is None or saved is None or 100 * saved >= none.total
+
+
+def unsafe_sentences(inspection: Inspection, *, measured: bool = True) -> tuple[str, ...]:
+    """What the line leaves out and why; () where a search says it below."""
     if measured and inspection.recommendation is not None:
         return ()
     nothing = not any(argument.donated for argument in inspection.arguments)
     told = nothing or fix(inspection, measured=measured) is not None
-    return tuple(map(str, inspection.passed_again)) if told else ()
+    return tuple(str(one) for one in inspection.unsafe if told or one.certain)
 
 
 def _is_of_use(argument: Argument) -> bool:
@@ -163,8 +177,8 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
         sentence += [Segment("; "), Segment(f"{format_bytes(possible)} of arguments could be", strong=True)]
     elif any(argument.nbytes is None for argument in inspection.arguments):
         sentence.append(Segment("; sizes that are unknown here are not known to fit any result"))
-    elif inspection.passed_again:
-        sentence.append(Segment(", and what could be is probably passed again"))
+    elif inspection.unsafe:
+        sentence.append(Segment(", and what could be is not safe to donate"))
     else:
         sentence.append(Segment(", and no result could take over an argument's buffer"))
     total = None if comparison is None else comparison.variants["none"].memory

@@ -89,7 +89,7 @@ def _head(inspection: Inspection, *, measured: bool) -> list[Block]:
     lines.append(headline.details(inspection))
     if fix := headline.fix(inspection, measured=measured):
         lines.append(f"Change one line: {fix}")
-    return [*lines, *headline.perhaps_unsafe(inspection, measured=measured)]
+    return [*lines, *headline.unsafe_sentences(inspection, measured=measured)]
 
 
 def _where(inspection: Inspection) -> str:
@@ -316,7 +316,7 @@ def _html(inspection: Inspection, *, measured: bool) -> str:
         f"<p>{esc(peak)}</p>" if (peak := headline.peak_sentence(inspection)) else "",
         f"<p>{esc(headline.details(inspection))}</p>",
         f"<p>Change one line: <code>{esc(fix)}</code></p>" if fix else "",
-        *(f"<p>{esc(line)}</p>" for line in headline.perhaps_unsafe(inspection, measured=measured)),
+        *(f"<p>{esc(line)}</p>" for line in headline.unsafe_sentences(inspection, measured=measured)),
         *([html_table(_CLASS_HEADER, classes), html_table(_LARGEST_HEADER, largest)] if classes else []),
         *(f"<p>{esc(line)}</p>" for line in _call_line(inspection)),
         html_table(*_whole_table(inspection)),
