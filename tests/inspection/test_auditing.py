@@ -94,7 +94,8 @@ def test_what_is_passed_again_is_a_guess_and_says_so() -> None:
     def step(params: Any, batch: Any, key: jax.Array) -> Any:
         grads = jax.grad(lambda p: jnp.sum((batch["w"] @ p["w"]) ** 2))(params)
         noise = jax.random.normal(key, (8, 8))
-        return jax.tree.map(lambda p, g: p - 0.1 * g + noise, params, grads)
+        new = jax.tree.map(lambda p, g: p - 0.1 * g + noise, params, grads)
+        return new, batch["w"] @ params["w"]
 
     found = unsafe(step, {"w": array()}, {"w": array()}, jax.random.PRNGKey(0))
     assert found.keys() == {"batch['w']"}
