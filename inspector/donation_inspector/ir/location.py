@@ -30,7 +30,7 @@ class Source:
     name_stack: str
 
 
-_sources: dict[int, tuple[weakref.ref[Attribute], Source | None]] = {}
+_sources: dict[int, tuple[weakref.ref[LocationAttr], Source | None]] = {}
 
 
 def source(location: LocationAttr) -> Source | None:
