@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 from donation_inspector.analysis.dataflow import Dataflow, Step, Value
 from donation_inspector.analysis.naming import operation_name
-from donation_inspector.ir.location import source
+from donation_inspector.ir.location import name
 
 _DIFFERENTIATION = re.compile(r"(?:^|[/(])(?:jvp|transpose|vjp|linearize)\(")
 _LOOPS = frozenset({"stablehlo.while", "scf.while", "scf.for"})
@@ -111,8 +111,7 @@ class Successors:
         # by identity: a few hundred locations stand for all operations, which live as long as the dataflow
         known = self._derivatives.get(id(op.location))
         if known is None:
-            place = source(op.location)
-            known = place is not None and _DIFFERENTIATION.search(place.name_stack) is not None
+            known = _DIFFERENTIATION.search(name(op.location) or "") is not None
             self._derivatives[id(op.location)] = known
         return known
 
