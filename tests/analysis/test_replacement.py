@@ -211,3 +211,17 @@ def test_what_is_plain_by_paths_asks_for_no_interference() -> None:
     flow = Dataflow(entry_function(import_module(lowered.module).module))
     found = find_replacements(lowered.signature, Successors(flow), none)
     assert len(found) == 3 * len(jax.tree.leaves(many))
+
+
+def test_of_very_many_bare_arguments_each_has_its_own_new_value() -> None:
+    def step(scale: Any, *many: Any) -> Any:
+        return tuple(one - 0.1 * jnp.tanh(one) * scale.sum() for one in reversed(many))
+
+    lowered = lower(step, (jnp.ones(3), *(jnp.ones(4),) * 101), {})
+    flow = Dataflow(entry_function(import_module(lowered.module).module))
+
+    def none() -> Interference:
+        raise AssertionError("asked for")
+
+    found = find_replacements(lowered.signature, Successors(flow), none)
+    assert found == {argument: 101 - argument for argument in range(1, 102)}

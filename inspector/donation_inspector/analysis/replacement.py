@@ -21,6 +21,8 @@ from donation_inspector.common.signature import Leaf, Signature
 
 _CERTAIN_COPY = 1 + max(COSTS.values())
 _Pair = tuple[Leaf, Leaf]
+_MOST_PAIRS = 10_000
+"""So many pairs of one type are ranked, at most."""
 
 
 class _Rank(NamedTuple):
@@ -93,14 +95,36 @@ class _Search:
 
     def _take_what_is_left(self) -> None:
         results = _by_type(result for result in self._signature.results if result.index not in self._taken)
-        left = (argument for argument in self._signature.arguments if argument.index not in self.found)
-        pairs = [[(argument, result)] for argument in left for result in results[_type(argument)]]
+        left = _by_type(argument for argument in self._signature.arguments if argument.index not in self.found)
+        pairs: list[list[_Pair]] = []
+        for type_, arguments in left.items():
+            if len(arguments) * len(results[type_]) > _MOST_PAIRS:
+                self._take_in_order(arguments, results[type_])
+            else:
+                pairs += [[(argument, result)] for argument in arguments for result in results[type_]]
         pairs = [pair for pair in pairs if self._may_be_its_value(*pair)]
         for (pair,) in sorted(pairs, key=self._rank if self._contested(pairs) else self._doubted):
             batch = pair[0].index in self._unlikely and not self._along(pair)
             # where a step gives back what it keeps, another value of a batch's type is an output
             if not batch or self._unlikely >= self.found.keys():
                 self._take(pair)
+
+    def _take_in_order(self, arguments: Sequence[Leaf], results: Sequence[Leaf]) -> None:
+        """Each result the first argument that it follows element by element, else at all: of too many to rank them."""
+        at = {argument.position: argument for argument in arguments if argument.position is not None}
+        free = sum(1 << position for position in at)
+        certain = sum(1 << position for position, argument in at.items() if argument.index not in self._unlikely)
+        for result in results:
+            if result.position is None:
+                continue
+            following = self._successors.followed_by(result.position, along=True) & free
+            if not following and arguments[0].shape != ():
+                following = self._successors.followed_by(result.position) & free & certain
+            following = following & certain or following
+            if following:
+                first = (following & -following).bit_length() - 1
+                self._take((at[first], result))
+                free &= ~(1 << first)
 
     def _take(self, pair: _Pair) -> None:
         if self._is_free(pair):

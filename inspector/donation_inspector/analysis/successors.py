@@ -47,6 +47,10 @@ class Successors:
         value = self._flow.returned[result]
         return bool(self._depends[value] >> argument & 1) and not self.may_follow(argument, result)
 
+    def followed_by(self, result: int, *, along: bool = False) -> int:
+        """The arguments (a bit a position) that the result may follow; `along`: on some way element by element."""
+        return (self._along if along else self._reached)[self._flow.returned[result]]
+
     def distance(self, argument: int, result: int) -> float:
         """How many operations that change more than they add are between them, element by element, on the shortest way.
 
@@ -65,6 +69,20 @@ class Successors:
     def _reached(self) -> dict[Value, int]:
         """The arguments (a bit a position) that each value is made from without differentiation."""
         return self._spread(through_differentiation=False)
+
+    @cached_property
+    def _along(self) -> dict[Value, int]:
+        """The arguments (a bit a position) that each value is made from element by element."""
+        found = {argument: 1 << position for position, argument in enumerate(self._flow.arguments)}
+        for step in self._flow.steps:
+            follows = step not in self._differentiated
+            for result in step.results:
+                bits = 0
+                for number, operand in enumerate(step.operands):
+                    if follows and step.goes_along(number, result.number):
+                        bits |= found[operand]
+                found[result] = bits
+        return found
 
     def _spread(self, *, through_differentiation: bool) -> dict[Value, int]:
         found = {argument: 1 << position for position, argument in enumerate(self._flow.arguments)}
