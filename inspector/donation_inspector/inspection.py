@@ -398,8 +398,9 @@ class Inspection:
     ) -> Recommendation:
         """Search the pairing of the donated arguments with results that has XLA's smallest total; nothing is run.
 
-        Searched are the pairings of what is donated here, single arguments left out too; where nothing is donated, of
-        what could be (`attainable`), less what is unsafe. `target` is as for `compare`, one alone, and `fits` too.
+        Searched are the pairings of what is chosen here by `donate` or `keep`, single arguments left out too; else of
+        what the function itself donates and what could be (`attainable`), less what is unsafe. `target` is as for
+        `compare`, one alone, and `fits` too.
 
         None and JAX's own pairing are always compiled. Then the others are, in child processes, the most promising
         first, for `budget` seconds, at most `compiles` of them. None: all where they are few, else until nothing gets

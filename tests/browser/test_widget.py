@@ -21,7 +21,7 @@ def step(params, moments, batch):
     return {"w": params["w"] - 0.1 * m / (jnp.sqrt(v) + 1e-8)}, {"m": m, "v": v}
 
 w = jnp.ones((512, 512)) / 512
-arguments = {"w": w}, {"m": w, "v": w}, jnp.ones((8, 512))
+arguments = {"w": w}, {"m": w + 1, "v": w + 2}, jnp.ones((8, 512))
 """
 MAGIC = "%donation new_params, new_moments = step(*arguments)"
 LONG = 120_000

@@ -121,8 +121,9 @@ class Recommendation:
             against = "" if jax is None else f", {_less(jax - self.total)} JAX's own pairing"
             return f"Recommended {where}: no donation, {format_bytes(self.total)} a device{against}"
         own = self.name == "jax"
-        what = "JAX's own pairing" if own else "1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs"
-        save = "saves" if own or len(self.pairs) == 1 else "save"
+        what = {"jax": "JAX's own pairing", "now": "what is donated now"}.get(self.name)
+        what = what or ("1 pair" if len(self.pairs) == 1 else f"{len(self.pairs)} pairs")
+        save = "saves" if own or self.name == "now" or len(self.pairs) == 1 else "save"
         none = self.baselines["none"]
         if not self.saved or not none:
             known = "" if self.saved is None else f", {_less(self.saved)} no donation"

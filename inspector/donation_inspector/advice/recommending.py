@@ -55,23 +55,26 @@ def recommend(
         unsafe, leaves = _audited(subject, donated)
         jax = subject.origin.decide(leaves)
         space = _space(subject, jax, leaves, interference)
+        # of a step that donates in part, what else may be donated is searched too
+        now = {"now": subject.origin.decide(donated)} if donated and leaves != donated else {}
     names = _Names(subject, space, jax)
     search = Search(subject, target, jax, space, names, progress, cancel)
-    search.run(budget, compiles)
+    search.run(budget, compiles, now)
     donations = {
         "none": subject.undonated,
         "jax": jax,
+        **now,
         **{name: space.donation(pairs) for pairs, name in search.tried.items()},
     }
     candidates = {name: names.candidate(name, donation, search) for name, donation in donations.items()}
     offers = _Offers(subject, search, donations, leaves, unsafe)
-    none, own = (offers.of(candidates.pop(name)) for name in ("none", "jax"))
+    none, own, *as_it_is = (offers.of(candidates.pop(name)) for name in ("none", "jax", *now))
     # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
-    best = _best(offers, (own, none) if donated else (none, own), candidates.values())
+    best = _best(offers, (*as_it_is, own, none) if donated else (none, own), candidates.values())
     more = None
     if best.takes is not None and (compiles is None or len(candidates) < compiles):
         more = _across_types(subject, space, best.donation, leaves, search)
-    made = {one.candidate.name: one.candidate for one in (none, own)} | candidates
+    made = {one.candidate.name: one.candidate for one in (none, own, *as_it_is)} | candidates
     return Recommendation(
         target=target.name,
         pairs=best.candidate.pairs,
@@ -192,23 +195,26 @@ def _check(budget: object, compiles: object) -> None:
 
 
 def _audited(subject: Subject, donated: frozenset[int]) -> tuple[tuple[Unsafe, ...], frozenset[int]]:
-    """What is unsafe, and the leaves to search: those donated, else what a result would take and is not unsafe."""
+    """What is unsafe, and the leaves to search: those chosen; else those that the function donates, and what a free
+    result would take and is not unsafe."""
     signature, values = subject.signature, subject.origin.values()
-    if donated:
-        return safety.audit_arrays(signature, values, donated), donated
+    chosen = safety.audit_arrays(signature, values, donated)
+    if donated and donated != frozenset(leaf.index for leaf in signature.arguments if leaf.donated):
+        return chosen, donated
+    own = subject.origin.decide(donated) if donated else NOTHING
     nothing = frozenset[int]()
-    now, _ = decisions.verdicts(signature, NOTHING, donated=nothing, warned=nothing, replaced=subject.replaced or {})
+    now, _ = decisions.verdicts(signature, own, donated=donated, warned=nothing, replaced=subject.replaced or {})
     candidates = frozenset(one.index for one in decisions.candidates(now))
-    unsafe = safety.audit_arrays(signature, values, candidates)
+    unsafe = (*chosen, *safety.audit_arrays(signature, values, candidates))
     if subject.replaced is not None:
         certain = {leaf for one in unsafe for leaf in one.leaves}
         unsafe += safety.passed_again(signature, subject.replaced, candidates - certain)
     safe = candidates - {leaf for one in unsafe for leaf in one.leaves}
-    donation = subject.origin.decide(safe)
-    warned = subject.origin.warned(safe, donation)
-    arguments, _ = decisions.verdicts(signature, donation, donated=safe, warned=warned)
-    taken = (one.index for one in arguments if one.verdict is Verdict.ALIASED or one.advised is not None)
-    return unsafe, frozenset(taken)
+    donation = subject.origin.decide(donated | safe)
+    warned = subject.origin.warned(donated | safe, donation)
+    arguments, _ = decisions.verdicts(signature, donation, donated=donated | safe, warned=warned)
+    taken = {one.index for one in arguments if one.verdict is Verdict.ALIASED or one.advised is not None}
+    return unsafe, donated | (taken & safe)
 
 
 def _space(subject: Subject, jax: Donation, leaves: frozenset[int], interference: Interference | None) -> Space:

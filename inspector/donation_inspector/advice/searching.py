@@ -129,9 +129,9 @@ class Search:
             return f"not searched: {self._ended or 'no candidate was asked for'}"
         return f"best of {len(self.tried)} tried" + (f", {self._ended}" if self._ended else "")
 
-    def run(self, budget: float, compiles: int | None) -> None:
-        """Compile none and JAX's own, then candidates: for `budget` seconds, `compiles` of them at most."""
-        self._compile({"none": self._subject.undonated, "jax": self.jax}, hlo=True)
+    def run(self, budget: float, compiles: int | None, now: Mapping[str, Donation]) -> None:
+        """Compile none, JAX's own and `now`, then candidates: for `budget` seconds, `compiles` of them at most."""
+        self._compile({"none": self._subject.undonated, "jax": self.jax, **now}, hlo=True)
         promise, untried = self.space.promise, count_pairings(self.space.classes) - len(self._baselines)
         seconds = self._seconds()
         if promise is None:
