@@ -507,3 +507,9 @@ def test_a_call_that_the_function_does_not_take_is_refused_as_by_jax() -> None:
         with pytest.raises(TypeError) as ours:
             made(*args, **kwargs)
         assert str(ours.value) == str(own.value)
+
+
+@pytest.mark.parametrize("pairs", [None, {0: 0}])
+def test_what_is_no_function_is_told_at_once(pairs: Any) -> None:
+    with pytest.raises(TraceError, match=r"3 \(int\) is no function. Give the function"):
+        donating.jit(3, pairs=pairs)

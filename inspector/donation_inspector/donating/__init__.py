@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import jax
 
+from donation_inspector.common.visible import repr_of
 from donation_inspector.donating.function import DonatingFunction as DonatingFunction
 from donation_inspector.donating.pairs import Pairs
+from donation_inspector.errors import TraceError
 
 
 def jit(
@@ -40,8 +42,10 @@ def jit(
     Raises, when it is called, traced or lowered:
       PathError: a path or index that the call does not have, or that `donate_*` leaves out.
       TraceError: a pair of unequal shapes or dtypes; a pair of an argument that is dropped; an argument or a result in
-        two pairs. At once: pairs that are no mapping.
+        two pairs. At once: pairs that are no mapping, or `fn` that is no function.
     """
+    if not callable(cast(object, fn)):
+        raise TraceError(f"{repr_of(fn)} ({type(fn).__name__}) is no function. Give the function that is to be jitted.")
     choices = {"donate_argnums": donate_argnums, "donate_argnames": donate_argnames}
     given = {**options, **{name: value for name, value in choices.items() if value is not None}}
     if pairs is None:
