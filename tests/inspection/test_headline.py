@@ -332,3 +332,16 @@ def test_once_compiled_nothing_is_proposed_that_saves_nothing(monkeypatch: pytes
     nothing = wasted.keep("a", "b")
     nothing.compare("cpu")
     assert headline.fix(nothing) is None
+
+
+def test_a_donor_that_no_result_has_the_bytes_of_counts_as_nothing() -> None:
+    def update(params: Any, momentum: Any, x: Any) -> Any:
+        momentum = 0.9 * momentum + jax.grad(lambda p: jnp.mean((x @ p) ** 2))(params)
+        return (params - 0.1 * momentum).astype(jnp.bfloat16), momentum
+
+    square = jax.ShapeDtypeStruct((1000, 1000), jnp.float32)
+    step = jax.jit(update, donate_argnums=(0, 1))
+    rows = jax.ShapeDtypeStruct((64, 1000), jnp.float32)
+    assert _text(di.inspect(step, square, square, rows)).startswith("4.0 MB of 8.0 MB donated can be reused")
+    # XLA's own word
+    assert step.lower(square, square, rows).compile().memory_analysis().alias_size_in_bytes == 4_000_000

@@ -75,6 +75,18 @@ def test_a_step_that_donates_in_part_is_searched_from_what_may_be_donated(in_pro
     assert chosen.donated <= {1}
 
 
+def test_for_less_than_a_hundredth_nothing_is_to_be_changed(in_process: InProcess) -> None:
+    del in_process
+
+    def fill(index: Any, xs: Any) -> Any:
+        return index + 1, xs.at[index].set(1.0)
+
+    found = di.inspect(jax.jit(fill, donate_argnums=1), jnp.arange(2), jnp.zeros(1 << 16)).recommend("cpu")
+    assert found.name == "now"
+    assert found.code.startswith("# Nothing to change: fill already donates xs")
+    assert "what is donated now" in found.sentence
+
+
 @pytest.mark.parametrize("name", KNOWN_BEST)
 def test_the_best_that_a_search_of_all_pairings_found_is_reached(name: str, in_process: InProcess) -> None:
     case, best = case_loader.load(name).make(), case_loader.expect(name)["best"]

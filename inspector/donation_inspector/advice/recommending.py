@@ -71,6 +71,8 @@ def recommend(
     none, own, *as_it_is = (offers.of(candidates.pop(name)) for name in ("none", "jax", *now))
     # What stands there now wins a tie; of the others JAX's own pairing, for which no order need be changed.
     best = _best(offers, (*as_it_is, own, none) if donated else (none, own), candidates.values())
+    if as_it_is and not _is_worth_it(best, as_it_is[0]):
+        best = as_it_is[0]
     more = None
     if best.takes is not None and (compiles is None or len(candidates) < compiles):
         more = _across_types(subject, space, best.donation, leaves, search)
@@ -176,6 +178,11 @@ def _best(offers: _Offers, as_it_is: Sequence[_Offer], tried: Iterable[Candidate
             nearest.setdefault(line.given, line)
     found = [offers.nearest(line) for line in itertools.islice(nearest.values(), _HANDED_OVER)]
     return min([best, *(one for one in found if one is not None)], key=_takes)
+
+
+def _is_worth_it(best: _Offer, now: _Offer) -> bool:
+    """Whether it takes a hundredth less than what stands there now: for less nobody changes a line."""
+    return best.takes is None or now.takes is None or 100 * (now.takes - best.takes) >= now.takes
 
 
 def _total(candidate: Candidate) -> float:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from donation_inspector.analysis.donation import Argument, Result, Verdict
 from donation_inspector.analysis.paths import noun
 from donation_inspector.common.units import format_bytes
+
+
+def usable_donors(arguments: Sequence[Argument], results: Sequence[Result]) -> frozenset[int]:
+    """The arguments left to XLA that it can use: each has a free result of as many bytes on a device.
+
+    Where a result's sharding is left to XLA, of as many bytes in all.
+    """
+    free = Counter(_size(result) for result in results if result.argument is None)
+    usable: set[int] = set()
+    for argument in arguments:
+        for size in (("a device", argument.nbytes_per_device), ("in all", argument.nbytes)):
+            if argument.verdict is Verdict.DONOR and None not in size and free[size]:
+                free[size] -= 1
+                usable.add(argument.index)
+                break
+    return frozenset(usable)
+
+
+def _size(result: Result) -> tuple[str, int | None]:
+    known = result.nbytes_per_device is not None
+    return ("a device", result.nbytes_per_device) if known else ("in all", result.nbytes)
 
 
 def donor_outcome(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from donation_inspector.analysis.donation import Verdict
+from donation_inspector.analysis.donors import usable_donors
 from donation_inspector.analysis.paths import noun
 from donation_inspector.analysis.saving import saving_sentence
 from donation_inspector.attribution import describe, waiting
@@ -191,9 +192,11 @@ def _nothing_donated(inspection: Inspection, comparison: Comparison | None) -> t
 def _not_compiled(inspection: Inspection) -> tuple[Segment, ...]:
     arguments = inspection.arguments
     donated = total_bytes(argument.nbytes for argument in arguments if argument.donated)
-    reused = total_bytes(argument.nbytes for argument in arguments if argument.verdict in REUSED)
+    usable = usable_donors(arguments, inspection.results)
+    reusable = [one for one in arguments if one.verdict is Verdict.ALIASED or one.index in usable]
+    reused = total_bytes(argument.nbytes for argument in reusable)
     if donated is None or reused is None:
-        count = sum(argument.verdict in REUSED for argument in arguments)
+        count = len(reusable)
         asked = sum(argument.donated for argument in arguments)
         sizes = Segment(f"{count} of {asked} donated arrays", strong=True)
         return (sizes, Segment(" can be reused for results; their size is unknown."))
