@@ -84,7 +84,7 @@ def test_flax_5026_nothing_is_donated(undonated: Inspection, donated: Inspection
     assert peak.classes[0][1] > 0.4 * peak.nbytes
     report = undonated.report()
     assert "Nothing is donated; 3.1 MB of arguments could be" in report
-    assert 'train_step = nnx.jit(train_step.__wrapped__, donate_argnames=("model", "optimizer"))' in report
+    assert "recommend() compiles what could be donated besides, and gives the code" in report
     assert "model.layers[0].kernel, updated" in report
     assert "Donation saves" in donated.report()
 

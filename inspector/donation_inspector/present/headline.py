@@ -78,6 +78,8 @@ def details(inspection: Inspection) -> str:
     if none.memory is None or jax.memory is None:
         return f"Not compiled: {none.error or jax.error}"
     sentence = f"By XLA's totals{_per_device(inspection.devices)}: {saving_sentence(none.memory, jax.memory)}"
+    if inspection.worthwhile and inspection.recommendation is None:
+        sentence += " recommend() compiles what could be donated besides, and gives the code."
     made = comparison.variants["pass"]
     if made.memory is not None and made.memory != jax.memory:
         saved = none.memory.total - made.memory.total

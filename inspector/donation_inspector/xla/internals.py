@@ -63,6 +63,8 @@ compiler: Any = Private("jax._src.compiler", "compile a module that no function 
 """The compile options that JAX derives from its flags have no public way."""
 pjit: Any = Private("jax._src.pjit", "hear a call before it runs, as di.watch does")
 """Where a `jax.jit` call goes that is not dispatched yet; nothing public tells of a call before it runs."""
+pmap: Any = Private("jax._src.pmap", "inspect a call of jax.pmap that is under way")
+"""What it remembers of calls; nothing public lets it forget one alone."""
 xla_bridge: Any = Private("jax._src.xla_bridge", "measure beside this process")
 """Whether this process holds a device at all: asking the public API for devices would take them."""
 client: Any = Private("jaxlib._jax", "compile an edited module")

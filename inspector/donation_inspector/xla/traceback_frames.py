@@ -8,12 +8,14 @@ from __future__ import annotations
 import gc
 import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, cast
 
 import jax
 
+from donation_inspector.xla import internals
 from donation_inspector.xla.calls import Call, Jitted
 
 
@@ -87,7 +89,12 @@ def pmap_call(frame: FrameType) -> tuple[Any, tuple[Any, ...], dict[str, Any]] |
     closures = [cast("tuple[Any, ...]", one) for one in gc.get_referrers(*cells) if isinstance(one, tuple)]
     made = (one for one in gc.get_referrers(*closures) if isinstance(one, FunctionType))
     found = next((one for one in made if one.__code__ is frame.f_code), None)
-    return None if found is None else (found, tuple(held["args"]), dict(held["kwargs"]))
+    if found is None:
+        return None
+    # what jax 0.9 remembers of a call under way it cannot give to another one yet
+    with suppress(internals.MissingNameError, AttributeError):
+        internals.pmap._cached_shard_map.cache_clear()
+    return found, tuple(held["args"]), dict(held["kwargs"])
 
 
 def _steps(traceback: TracebackType | None) -> Iterator[TracebackType]:
