@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import types
+import weakref
 from typing import Any
 
 import jax
@@ -113,3 +115,17 @@ def test_code_without_a_source_is_told_by_its_variables() -> None:
     scope: dict[str, Any] = {"di": di, "mine": solver_step, "X": X}
     exec("inspection = di.inspect(mine, X, X)", scope)
     assert (line_of(scope["inspection"]) or "").startswith("mine = jax.jit(mine.")
+
+
+def test_an_inspection_leaves_no_garbage_that_holds_the_callers_arrays() -> None:
+    array = jnp.ones((1024, 1024)) + 1
+    alive = weakref.ref(array)
+    gc.collect()
+    gc.disable()
+    try:
+        inspection = di.inspect(decorated, array, X[0])
+        del array
+        assert alive() is None
+    finally:
+        gc.enable()
+    assert inspection.arguments[0].shape == (1024, 1024)

@@ -70,14 +70,17 @@ NOWHERE = CallSite()
 
 def of_caller() -> CallSite:
     """Of who called the function that asks: the first argument is what is named, as in `inspect(step, params)`."""
-    own = inspect.currentframe()
-    asking = None if own is None else own.f_back
-    frame = None if asking is None else asking.f_back
-    if frame is None:
-        return NOWHERE
-    call = _call_under_way(frame)
-    first = None if call is None or not call.args else call.args[0]
-    return in_frame(frame, first)
+    frame = inspect.currentframe()
+    try:
+        # a frame in a variable of its own would be garbage that only the collector finds, with the call's arrays
+        frame = None if frame is None else frame.f_back
+        frame = None if frame is None else frame.f_back
+        if frame is None:
+            return NOWHERE
+        call = _call_under_way(frame)
+        return in_frame(frame, None if call is None or not call.args else call.args[0])
+    finally:
+        del frame
 
 
 def in_frame(frame: types.FrameType, function: ast.expr | None = None) -> CallSite:

@@ -98,8 +98,9 @@ def _hook() -> None:
     infer, remember = getattr(internals.pjit, entry), internals.pjit._get_fastpath_data
 
     def hearing(function: Any, info: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        here = inspect.currentframe()
-        frame = None if here is None else here.f_back
+        # never its own frame in a variable of its own: that is garbage which only the collector finds
+        frame = inspect.currentframe()
+        frame = None if frame is None else frame.f_back
         # the same function serves .trace() and .lower(), which are no calls
         if frame is not None and frame.f_code.co_name == "cache_miss":
             _tell(function, info, args, kwargs, frame)
