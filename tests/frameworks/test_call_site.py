@@ -103,6 +103,12 @@ def test_a_variable_of_a_function_under_way_comes_with_that_of_the_module() -> N
     step = jax.jit(below)
     line = line_of(di.inspect(step, X, X))
     assert line == 'below = step = jax.jit(below, donate_argnames=("state",))'
+    scope: dict[str, Any] = {"below": below, "step": step, "jax": jax}
+    exec(line, scope)
+    for name in ("below", "step"):
+        given = jnp.copy(X)
+        scope[name](given, X)
+        assert given.is_deleted()
 
 
 def test_two_local_variables_and_nothing_written_are_undecidable() -> None:

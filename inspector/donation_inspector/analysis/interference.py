@@ -85,11 +85,6 @@ class Interference:
             readers = self._readers[argument] = self._read(self._flow.arguments[argument])
         return readers
 
-    def updates(self, argument: int, result: int) -> bool:
-        """Whether the result is the argument itself, or made by what reads it along one index: an update of it."""
-        value, taken = self._flow.returned[result], self._flow.arguments[argument]
-        return value is taken or (bool(taken.uses) and self._readers_of(argument).along.get(value) is True)
-
     def depends(self, argument: int, result: int, *, along: bool = False) -> bool:
         """Whether the result is the argument or made from it, by however many kernels; `along`: on some way element by
         element."""
